@@ -7,7 +7,7 @@ use adjutant_core::{
     Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, Tool, ToolName,
     TurnLimits, nearest,
 };
-use adjutant_mcp::client::{Health, ServerReport, Servers};
+use adjutant_mcp::client::{Health, ServerReport, Servers, matches_name};
 use adjutant_memory::DatabaseMemory;
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, AgentBuilder, Prices};
@@ -39,6 +39,7 @@ const DIANA_TEMP: &str = include_str!("../../../prompts/diana_temp.md");
 
 /// Addition if tools of MCP servers are available.
 const FOREIGN_TOOLS: &str = include_str!("../../../prompts/foreign_tools.md");
+const FOREIGN_INSTRUCTIONS: &str = include_str!("../../../prompts/foreign_instructions.md");
 
 /// Examples of tool calls for weak models.
 const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
@@ -81,7 +82,7 @@ pub(crate) fn agent_with(
 ) -> Result<Agent, CliError> {
     let memory = memory.filter(|_| !model.capabilities().weak_tools);
     let foreign = servers.map(Servers::tools).unwrap_or_default();
-    let about_servers = about_servers(&foreign);
+    let about_servers = &about_servers(&foreign, servers);
     let about_memory = if memory.is_some() { MEMORY } else { "" };
     // With constrained tool calling the words of a task are the person's.
     let about_dates = match model.capabilities().weak_tools {
@@ -145,7 +146,7 @@ pub(crate) fn diana(
     let policy = policy(settings, &names_of(&tools), servers)?;
     let RunBounds { temp, no_tools, .. } = settings.bounds;
     tools.retain(|tool| !no_tools && (!temp || tool.definition().annotations.read_only));
-    let about_servers = about_servers(&tools);
+    let about_servers = &about_servers(&tools, servers);
     let instruction = if weak {
         instruction(settings, &[CONSTITUTION], about_servers)?
     } else {
@@ -248,13 +249,26 @@ fn with_foreign(
 }
 
 /// Returns the addition to an instruction if a tool of an MCP server is among these tools: its name
-/// begins with the server's name and two underscores.
-fn about_servers(tools: &[Arc<dyn Tool>]) -> &'static str {
+/// begins with the server's name and two underscores. What the servers say about their tools is
+/// marked as their words.
+fn about_servers(tools: &[Arc<dyn Tool>], servers: Option<&Servers>) -> String {
     let is_foreign = |name: &str| name.contains("__");
-    match names_of(tools).into_iter().any(is_foreign) {
-        true => FOREIGN_TOOLS,
-        false => "",
+    if !names_of(tools).into_iter().any(is_foreign) {
+        return String::new();
     }
+    let said = servers.map(Servers::instructions).unwrap_or_default();
+    let mut about = FOREIGN_TOOLS.to_owned();
+    if !said.is_empty() {
+        about.push_str(FOREIGN_INSTRUCTIONS);
+    }
+    for (server, text) in said {
+        // The text must not end its own mark.
+        let text = text.replace("</", "< /");
+        about.push_str(&format!(
+            "<program name=\"{server}\">\n{text}\n</program>\n"
+        ));
+    }
+    about
 }
 
 fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
@@ -319,6 +333,21 @@ pub(crate) fn policy(
             policy = servers.require_confirmations(policy);
         }
         for name in names {
+            // A pattern is the names that it matches; `*` alone is all tools, and no name.
+            if name != "*" && name.contains('*') {
+                let matching = tools.iter().filter(|tool| matches_name(name, tool));
+                let matching: Vec<&str> = matching.copied().collect();
+                if matching.is_empty() && !of_absent_server(name, settings, servers) {
+                    return Err(CliError::configuration(format!(
+                        "there is no tool that {name:?} matches"
+                    ))
+                    .because(format!("in {key}")));
+                }
+                policy = matching
+                    .into_iter()
+                    .fold(policy, |policy, tool| policy.rule(tool, None, permission));
+                continue;
+            }
             // Settings apply to all commands; a memory tool may be missing in this one.
             let elsewhere = memory::TOOL_NAMES.contains(&name.as_str());
             if !elsewhere && !of_absent_server(name, settings, servers) {

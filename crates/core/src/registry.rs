@@ -195,7 +195,15 @@ impl ToolRegistry {
     /// Returns an error for a model that called an unknown tool, with the nearest names.
     #[must_use]
     pub fn unknown(&self, name: &str) -> String {
-        unknown_among(name, self.names().map(ToolName::as_str))
+        self.unknown_beside(name, &[])
+    }
+
+    /// Returns the error of [`ToolRegistry::unknown`] where `others` are offered beside the registry's
+    /// tools.
+    #[must_use]
+    pub fn unknown_beside(&self, name: &str, others: &[&str]) -> String {
+        let names = self.names().map(ToolName::as_str);
+        unknown_among(name, names.chain(others.iter().copied()))
     }
 
     /// Returns the user's items that reference arguments of any tool may name, each once.

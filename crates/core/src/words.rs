@@ -248,7 +248,7 @@ pub fn in_doubt(preview: Option<&str>) -> String {
 #[must_use]
 pub fn broke_off(error: &ToolError, preview: Option<&str>, unknown: bool) -> Option<String> {
     let what = match error {
-        ToolError::TimedOut { limit } => {
+        ToolError::TimedOut { limit, .. } => {
             format!(
                 "took longer than {} s, so I stopped waiting for it",
                 limit.as_secs_f64()

@@ -3,12 +3,17 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Arguments, Effect, Prepared, Probe, Tool, ToolContext, ToolError, visible};
+use adjutant_core::{
+    Arguments, Effect, Prepared, Probe, ProgressListener, Tool, ToolContext, ToolError, visible,
+};
 use futures::FutureExt as _;
 use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{Instrument as _, debug_span, error};
 
 /// The end of an execution.
@@ -31,7 +36,10 @@ pub(crate) async fn execute(
     default_timeout: Duration,
 ) -> Execution {
     let limit = tool.timeout().unwrap_or(default_timeout);
-    let call = guard(tool, limit, async { tool.call(context, arguments).await });
+    let (watched, progress) = watch_progress(context);
+    let call = guard(tool, limit, progress, async {
+        tool.call(&watched, arguments).await
+    });
     let ended = async {
         match call.await {
             Ok(outcome) => Execution {
@@ -70,7 +78,9 @@ pub(crate) async fn probe(
 ) -> Probe {
     let limit = tool.timeout().unwrap_or(default_timeout);
     let probe = async { tool.probe(context, arguments).await };
-    guard(tool, limit, probe).await.unwrap_or(Probe::Unknown)
+    guard(tool, limit, no_progress(), probe)
+        .await
+        .unwrap_or(Probe::Unknown)
 }
 
 /// Returns the tool's description of what a call would do, for the user. `None`: the tool has none,
@@ -83,31 +93,69 @@ pub(crate) async fn preview(
 ) -> Option<String> {
     let limit = tool.timeout().unwrap_or(default_timeout);
     let prepare = async { tool.prepare(context, arguments.clone()).await };
-    match guard(tool, limit, prepare).await {
+    match guard(tool, limit, no_progress(), prepare).await {
         Ok(Ok(Prepared::Ready { preview, .. })) => preview.as_deref().map(visible),
         Ok(Ok(Prepared::Ask { .. }) | Err(_)) | Err(_) => None,
     }
 }
 
-/// Awaits code of a tool. A panic becomes [`ToolError::BrokeDown`], its message goes to the log.
+/// Awaits code of a tool, at most `limit` after its beginning or the last progress, and at most
+/// [`Tool::timeout_with_progress`]. A panic becomes [`ToolError::BrokeDown`], its message goes to the log.
 ///
 /// The future must call the tool lazily, because a tool may panic before it returns a future.
 async fn guard<T>(
     tool: &Arc<dyn Tool>,
     limit: Duration,
+    mut progress: watch::Receiver<()>,
     future: impl Future<Output = T>,
 ) -> Result<T, ToolError> {
+    let began = Instant::now();
+    let last = began + tool.timeout_with_progress(limit);
+    let mut deadline = began + limit;
+    let mut future = pin!(AssertUnwindSafe(future).catch_unwind());
     // Unwind safety is the tool's own concern: the turn shares nothing with it that a panic could
     // leave half changed.
-    match tokio::time::timeout(limit, AssertUnwindSafe(future).catch_unwind()).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(payload)) => {
+    let ended = loop {
+        tokio::select! {
+            // In this order: a result that is there counts.
+            biased;
+            ended = &mut future => break Some(ended),
+            Ok(()) = progress.changed() => deadline = last.min(Instant::now() + limit),
+            () = tokio::time::sleep_until(deadline) => break None,
+        }
+    };
+    match ended {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(payload)) => {
             let panic = panic_message(&*payload);
             error!(tool = %tool.definition().name, panic, "a tool panicked");
             Err(ToolError::BrokeDown)
         }
-        Err(_elapsed) => Err(ToolError::TimedOut { limit }),
+        None => {
+            let most = last - began;
+            let extended = deadline == last && most > limit;
+            Err(tool.timed_out(if extended { most } else { limit }, extended))
+        }
     }
+}
+
+/// Returns the context with a listener that also tells of each report of progress.
+fn watch_progress(context: &ToolContext) -> (ToolContext, watch::Receiver<()>) {
+    let (told, progress) = watch::channel(());
+    let listener = context.progress.clone();
+    let watched = ToolContext {
+        progress: ProgressListener::new(move |report| {
+            told.send_replace(());
+            listener.report(report);
+        }),
+        ..context.clone()
+    };
+    (watched, progress)
+}
+
+/// Returns progress that never comes, because its sender is gone.
+fn no_progress() -> watch::Receiver<()> {
+    watch::channel(()).1
 }
 
 /// Returns the message of a panic, which is a string unless `panic_any` was used.

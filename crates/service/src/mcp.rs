@@ -5,18 +5,21 @@
 
 use std::time::Duration;
 
-use axum::body::to_bytes;
+use adjutant_core::UserId;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
+use serde::Deserialize;
+use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::mcp_sessions::SESSION_ID;
-use crate::problem::Problem;
+use crate::problem::{BODY_MAX, Problem};
 use crate::problem_response::is_plain_text;
 use crate::state::Shared;
-use crate::user::User;
+use crate::user::{authenticate, count};
 
 /// Most open sessions of a user. An unused one expires after five minutes.
 const SESSIONS_MAX: usize = 100;
@@ -36,7 +39,83 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().route("/mcp", any(handle))
 }
 
-async fn handle(State(app): State<Shared>, User(user): User, request: Request) -> Response {
+/// Methods that only ask what there is: clients repeat them, and a person's limit is for what is done.
+const LIGHT: [&str; 8] = [
+    "initialize",
+    "ping",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "server/discover",
+    "tools/list",
+    "logging/setLevel",
+];
+
+/// The id of the request in a refused message, for the answer to it.
+#[derive(Debug, Clone)]
+pub(crate) struct PostedId(Value);
+
+/// Returns true if errors at this path are JSON-RPC.
+pub(crate) fn speaks_at(path: &str) -> bool {
+    path == "/mcp"
+}
+
+/// Returns a problem as a JSON-RPC error with the same HTTP status. That of a missing or wrong token
+/// stays a problem document, whose headers the protocol's sign-in reads.
+pub(crate) fn error_response(problem: Problem, posted: Option<PostedId>) -> Response {
+    let status = problem.status();
+    let code = match status {
+        StatusCode::UNAUTHORIZED => return problem.into_response(),
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE => -32600,
+        status if status.is_server_error() => -32603,
+        // Of the range that is left to servers; the reference servers use it for a lost session.
+        StatusCode::NOT_FOUND => -32001,
+        _ => -32000,
+    };
+    let PostedId(id) = posted.unwrap_or(PostedId(Value::Null));
+    problem.into_json_rpc(code, &id)
+}
+
+/// A posted message, as far as the limits need it.
+#[derive(Default, Deserialize)]
+struct Posted {
+    #[serde(default)]
+    id: Value,
+    method: Option<String>,
+}
+
+async fn handle(State(app): State<Shared>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let user = match authenticate(&parts, &app).await {
+        Ok(user) => user,
+        Err(problem) => return problem.into_response(),
+    };
+    let Ok(bytes) = to_bytes(body, BODY_MAX).await else {
+        return Problem::too_large().into_response();
+    };
+    let posted: Posted = serde_json::from_slice(&bytes).unwrap_or_default();
+    let is_light = match &posted.method {
+        Some(method) => LIGHT.contains(&method.as_str()) || method.starts_with("notifications/"),
+        // The stream of a session, its end, or an answer of the client.
+        None => true,
+    };
+    let counted = match is_light {
+        true => app.limits.count_light_request(&user),
+        false => count(&parts, &app, &user),
+    };
+    let id = PostedId(posted.id);
+    let mut response = match counted {
+        Ok(()) => {
+            let request = Request::from_parts(parts, Body::from(bytes));
+            answer(&app, user, request).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    response.extensions_mut().insert(id);
+    response
+}
+
+async fn answer(app: &Shared, user: UserId, request: Request) -> Response {
     let sessions = app.mcp.sessions_of(&user);
     // Checked before the library creates the session. Concurrent requests may exceed the limit by a
     // few, which does no harm.

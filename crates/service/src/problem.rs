@@ -19,7 +19,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::task::JoinError;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
@@ -600,9 +600,9 @@ impl From<PathRejection> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let document = Document {
+impl Problem {
+    fn document(&self) -> Document<'_> {
+        Document {
             kind: format!("urn:adjutant:error:{}", self.code),
             title: self.title,
             status: self.status,
@@ -614,8 +614,25 @@ impl IntoResponse for Problem {
             instance: self.rest.instance.as_deref(),
             request_id: self.rest.request_id.as_deref(),
             more: &self.rest.more,
-        };
-        let mut response = Json(document).into_response();
+        }
+    }
+
+    /// Returns the problem as a JSON-RPC error with this code, in answer to the request `id`. The
+    /// HTTP status and its headers are those of the problem.
+    pub(crate) fn into_json_rpc(self, code: i32, id: &Value) -> Response {
+        let message = format!("{}: {}", self.title, self.detail);
+        let error = json!({ "code": code, "message": message, "data": self.document() });
+        let body = Json(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+        let (mut parts, _) = self.into_response().into_parts();
+        let (body_parts, body) = body.into_response().into_parts();
+        parts.headers.extend(body_parts.headers);
+        Response::from_parts(parts, body)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Json(self.document()).into_response();
         *response.status_mut() =
             StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();

@@ -121,6 +121,34 @@ fn require_role(caller: &Caller, role: Role) -> Result<(), Problem> {
     }))
 }
 
+/// Authenticates a caller of [`Role::User`] without counting the request.
+///
+/// # Errors
+/// A problem 401 or 403.
+pub(crate) async fn authenticate(parts: &Parts, state: &Shared) -> Result<UserId, Problem> {
+    let caller = identify(state, parts).await?;
+    require_role(&caller, Role::User)?;
+    if let Some(identified) = parts.extensions.get::<RequestCaller>() {
+        // Not set before: this is called once, in the place of an extractor.
+        let _ = identified.0.caller.set(caller.clone());
+        Span::current().record("user", caller.user.as_str());
+    }
+    Ok(caller.user)
+}
+
+/// Counts a request against the user's rate limit.
+///
+/// # Errors
+/// A problem 429 if the limit is exceeded.
+pub(crate) fn count(parts: &Parts, state: &Shared, user: &UserId) -> Result<(), Problem> {
+    let (rate, counted) = state.limits.count_request(user);
+    // Also if the rate is exceeded: the headers of the refusal need it.
+    if let Some(identified) = parts.extensions.get::<RequestCaller>() {
+        let _ = identified.0.rate.set(rate);
+    }
+    counted
+}
+
 /// Authenticates the caller and counts the request against their rate limit, both once per request
 /// however many extractors ask.
 async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {

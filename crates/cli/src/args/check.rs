@@ -84,7 +84,7 @@ impl Cli {
         match &self.command {
             Some(Command::Models(Models::Call(_))) => OnFailure::Call,
             // Standard output carries the MCP protocol.
-            Some(Command::Mcp(_)) => OnFailure::Nothing,
+            Some(Command::Mcp(options)) if options.command.is_none() => OnFailure::Nothing,
             _ if self.global.json || self.global.stream_json => OnFailure::Report,
             _ => OnFailure::Nothing,
         }

@@ -7,9 +7,10 @@ mod db; // adjutant db
 mod global; // options of every command
 mod help; // texts below the options in --help
 mod log; // adjutant log
+mod mcp; // adjutant mcp
 mod models; // adjutant models
 mod report; // adjutant report
-mod serve; // adjutant serve, mcp, token, turns
+mod serve; // adjutant serve, token, turns
 mod tasks; // adjutant tasks, tools, pending
 #[cfg(test)]
 mod tests;
@@ -26,9 +27,10 @@ pub(crate) use db::Db;
 pub(crate) use global::{Global, Thinking};
 use help::after_help;
 pub(crate) use log::{By, Log, LogFilter};
+pub(crate) use mcp::{Mcp, McpAdd, McpClient, McpCommand};
 pub(crate) use models::{Call, Models};
 pub(crate) use report::Report;
-pub(crate) use serve::{Holds, Mcp, McpClient, Serve, Token, Turns};
+pub(crate) use serve::{Holds, Serve, Token, Turns};
 #[cfg(test)]
 pub(crate) use tasks::Status;
 pub(crate) use tasks::{Pending, Tasks, Tools};
@@ -115,8 +117,9 @@ pub(crate) enum Command {
     },
     /// Serve over HTTP until Ctrl-C
     Serve(Serve),
-    /// Give the tools to an MCP client, over standard input and output
-    Mcp(Mcp),
+    /// Give the tools to an MCP client, over standard input and output; with a command: the servers
+    /// whose tools the assistant uses
+    Mcp(Box<Mcp>),
     /// Manage the tokens of a service's users
     #[command(subcommand)]
     Token(Token),

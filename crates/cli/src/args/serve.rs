@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adjutant_core::port::{NoSuchRole, Role};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use crate::config::{Authentication, FOREVER, parse_duration};
 use crate::logging::LogFormat;
@@ -38,30 +38,6 @@ pub(crate) struct Serve {
     /// The format of the log on standard error [default: serve.log_format, text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Mcp {
-    /// The user whose tasks they are [default: local, the user of the terminal]
-    #[arg(long, value_name = "USER")]
-    pub(crate) user: Option<String>,
-    /// Offer the agent itself too, as the tool `ask`: it needs a model, and each call costs what a
-    /// request costs
-    #[arg(long)]
-    pub(crate) agent: bool,
-    /// Print the configuration with which this client starts it, and exit
-    #[arg(long, value_enum, value_name = "CLIENT")]
-    pub(crate) print_config: Option<McpClient>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum McpClient {
-    /// Claude Desktop and Claude Code
-    Claude,
-    Codex,
-    Cursor,
-    Goose,
-    Vscode,
 }
 
 /// Time until a token expires; `None` for a token without expiry.

@@ -149,7 +149,10 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Db(command)) => db::run(&load()?, screen, command).await,
         // An error of the settings is passed on, because the client that started this process shows
         // it to its user.
-        Some(Command::Mcp(options)) => mcp::run(load(), screen, options, launch).await,
+        Some(Command::Mcp(mut options)) => match options.command.take() {
+            Some(command) => mcp::manage(&sources, load, screen, command, any_yes).await,
+            None => mcp::run(load(), screen, *options, launch).await,
+        },
         Some(Command::Tools { command: None }) => tools::run(&load()?, screen).await,
         Some(Command::Tools {
             command: Some(Tools::Accept { server }),

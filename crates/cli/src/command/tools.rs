@@ -318,7 +318,7 @@ fn permission(permission: Permission) -> &'static str {
     }
 }
 
-fn server_json(report: &ServerReport) -> Value {
+pub(super) fn server_json(report: &ServerReport) -> Value {
     let left_out: Vec<Value> = report
         .left_out
         .iter()
@@ -332,13 +332,14 @@ fn server_json(report: &ServerReport) -> Value {
         "health": health,
         "reason": reason,
         "tools": report.tools.len(),
+        "tokens": report.tokens(),
         "left_out": left_out,
         "changed": report.changed,
         "warnings": report.warnings,
     })
 }
 
-fn print_server(screen: &Screen, report: &ServerReport) {
+pub(super) fn print_server(screen: &Screen, report: &ServerReport) {
     let print = |line: String| screen.answer_line(&clean_line(&line));
     let (name, health, place) = (&report.name, &report.health, &report.place);
     let software = report
@@ -347,8 +348,12 @@ fn print_server(screen: &Screen, report: &ServerReport) {
         .map(|software| format!(" ({software})"));
     let software: String = software.collect();
     let tools = plural(report.tools.len() as u64, "tool", "tools");
+    let cost = match report.tokens() {
+        0 => String::new(),
+        tokens => format!(" of about {tokens} tokens"),
+    };
     print(format!(
-        "MCP server {name}: {health}, {tools}, {place}{software}"
+        "MCP server {name}: {health}, {tools}{cost}, {place}{software}"
     ));
     if !report.changed.is_empty() {
         let changed = report.changed.join(", ");

@@ -8,7 +8,8 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value a
 use super::files::{read_file, write_keeping_permissions, write_private};
 use super::key::Key;
 use super::layer::Assignment;
-use super::toml_file::{self, Owner, did_you_mean};
+use super::mcp::sent_variables;
+use super::toml_file::{self, MCP_SECTION, Owner, did_you_mean};
 use super::value::{Kind, Value};
 use super::{find_key, names};
 use crate::error::CliError;
@@ -35,6 +36,7 @@ pub(crate) fn find_setting(name: &str) -> Result<&'static Key, CliError> {
     if name.starts_with("mcp.") {
         return Err(error
             .because("servers are tables of their own")
+            .or_try("adjutant mcp add NAME -- COMMAND, or adjutant mcp add NAME URL")
             .or_try("adjutant config edit"));
     }
     let near = nearest(name, names());
@@ -112,6 +114,56 @@ impl Draft {
         };
         self.table(&section)
             .is_some_and(|table| table.remove(&name).is_some())
+    }
+
+    /// Returns true if the file has a server of this name.
+    pub(crate) fn has_server(&mut self, name: &str) -> bool {
+        self.servers()
+            .is_some_and(|servers| servers.contains_key(name))
+    }
+
+    /// Adds the table of a server, `[mcp.servers.NAME]`. `secret`: only the file's owner may read
+    /// it from now on.
+    ///
+    /// # Errors
+    /// The table has a mistake; `mcp` or `mcp.servers` is no table.
+    pub(crate) fn add_server(
+        &mut self,
+        name: &str,
+        table: Table,
+        secret: bool,
+    ) -> Result<(), CliError> {
+        let file = self.path.display().to_string();
+        let no_table =
+            |name: &str| CliError::configuration(format!("{name} is no table in {file}"));
+        // Without headers of their own: only `[mcp.servers.NAME]` is written.
+        let implicit = || {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        };
+        let mcp = self.document.entry(MCP_SECTION).or_insert_with(implicit);
+        let mcp = mcp
+            .as_table_like_mut()
+            .ok_or_else(|| no_table(MCP_SECTION))?;
+        let servers = mcp.entry("servers").or_insert_with(implicit);
+        let servers = servers
+            .as_table_like_mut()
+            .ok_or_else(|| no_table("mcp.servers"))?;
+        servers.insert(name, Item::Table(table));
+        self.secret |= secret;
+        sent_variables(&self.to_text(), &self.path).map(drop)
+    }
+
+    /// Removes a server's table. Returns false if the file did not have it.
+    pub(crate) fn remove_server(&mut self, name: &str) -> bool {
+        self.servers()
+            .is_some_and(|servers| servers.remove(name).is_some())
+    }
+
+    fn servers(&mut self) -> Option<&mut dyn TableLike> {
+        let mcp = self.document.get_mut(MCP_SECTION)?.as_table_like_mut()?;
+        mcp.get_mut("servers")?.as_table_like_mut()
     }
 
     /// Finds the section and the name under which the file has a setting: in its section, in the

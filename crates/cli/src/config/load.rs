@@ -77,6 +77,7 @@ impl Sources {
             settings.mcp.push(server.config);
             settings.shown.extend(server.shown);
         }
+        mcp::check_names(&settings.mcp)?;
         settings.dirs = self.dirs.clone();
         settings.warnings = warnings;
         Ok(settings)

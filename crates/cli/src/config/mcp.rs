@@ -19,12 +19,13 @@ use url::Url;
 
 use super::dirs::{Dirs, expand_home};
 use super::key::Key;
-use super::layer::{Shown, Values};
+use super::layer::{Assignment, Shown, Values};
 use super::section::{Section as _, keys_of, settings};
 use super::toml_file::{File, MCP_SECTION, did_you_mean};
 use super::value::{Value, show_toml};
 use crate::error::CliError;
 
+const PROGRAM: &str = "a program, or a list of words, such as [\"gh-mcp\", \"--read-only\"]";
 const WORDS: &str = "a list of words, such as [\"gh-mcp\", \"--read-only\"]";
 const ADDRESS: &str = "an address that begins with https:// or http://";
 const SECRETS: &str = "a table, such as { NAME = \"${NAME}\" }";
@@ -35,8 +36,11 @@ settings! {
     /// A server's table.
     pub(crate) struct ServerSettings {
         /// The program that is started here, and its arguments.
-        #[setting("command", expected = WORDS)]
+        #[setting("command", expected = PROGRAM)]
         pub(crate) command: Option<Vec<String>>,
+        /// Further arguments of the program.
+        #[setting("args", expected = WORDS)]
+        pub(crate) args: Vec<String>,
         /// Variables of the program, in which `${NAME}` stands for a variable of this process.
         #[setting("env", expected = SECRETS)]
         pub(crate) env: BTreeMap<String, String>,
@@ -46,6 +50,9 @@ settings! {
         /// The address of a server that runs elsewhere.
         #[setting("url", expected = ADDRESS)]
         pub(crate) url: Option<String>,
+        /// The way to reach it: `stdio` for a program, `http` for an address.
+        #[setting("type")]
+        pub(crate) transport: Option<String>,
         /// Headers of each request, in which `${NAME}` stands for a variable of this process.
         #[setting("headers", expected = SECRETS)]
         pub(crate) headers: BTreeMap<String, String>,
@@ -57,10 +64,13 @@ settings! {
         /// Arguments that are hidden from the model, by the value that is filled in.
         #[setting("inject", expected = ARGUMENTS)]
         pub(crate) inject: BTreeMap<String, String>,
-        /// Time that one call may take.
+        /// Time that one call may take without progress.
         #[setting("timeout", range = TIMEOUT)]
         pub(crate) timeout: Option<Duration>,
-        /// Time that the start may take, with the list of tools.
+        /// Time that one call may take with progress.
+        #[setting("max_timeout", range = TIMEOUT)]
+        pub(crate) timeout_max: Option<Duration>,
+        /// Time without a sign of life after which the start is not waited for.
         #[setting("start_timeout", range = TIMEOUT)]
         pub(crate) start_timeout: Option<Duration>,
         /// Bytes of one result, at most.
@@ -299,18 +309,32 @@ impl<'a> Reader<'a> {
             let key = SERVER_KEYS.iter().find(|key| key.name == *name.get_ref());
             let key = key.ok_or_else(|| self.unknown(at, name.get_ref()))?;
             let table = format!("{}.", self.name);
-            values.lay(vec![self.file.assignment(key, &table, at, value)?]);
+            let assignment = match value.get_ref() {
+                // A program alone, as other clients have it, with `args` beside it.
+                DeValue::String(program) if key.name == "command" => {
+                    self.check_program(program, value.span().start)?;
+                    Assignment {
+                        key,
+                        value: Value::List(vec![program.to_string()]),
+                        origin: self.file.origin(at),
+                    }
+                }
+                _ => self.file.assignment(key, &table, at, value)?,
+            };
+            values.lay(vec![assignment]);
             shown.push(self.shown(key, at, value.get_ref()));
         }
         let settings = ServerSettings::from_values("", &values)?;
+        self.check_transport(settings.transport.as_deref())?;
         let via = match (settings.command, settings.url) {
-            (Some(command), None) => {
+            (Some(mut command), None) => {
+                command.extend(settings.args);
                 self.refuse(&["headers", "bearer_token_env"], "command", "url")?;
                 let variables = self.secrets(settings.env);
                 Transport::Child(self.child(command, variables, settings.directory)?)
             }
             (None, Some(url)) => {
-                self.refuse(&["env", "cwd"], "url", "command")?;
+                self.refuse(&["env", "cwd", "args"], "url", "command")?;
                 self.check_url(&url)?;
                 Transport::Remote(Remote {
                     url,
@@ -342,6 +366,7 @@ impl<'a> Reader<'a> {
                 ..settings.rules
             },
             timeout: settings.timeout,
+            timeout_max: settings.timeout_max,
             start_timeout: settings.start_timeout.unwrap_or(defaults.start_timeout),
             result_bytes_max: (settings.result_bytes_max)
                 .map_or(defaults.result_bytes_max, |bytes| bytes as usize),
@@ -386,6 +411,48 @@ impl<'a> Reader<'a> {
             variables: inherited.chain(own).collect(),
             directory,
         })
+    }
+
+    /// Fails if a program that is given as one text has its arguments in it.
+    fn check_program(&self, text: &str, at: usize) -> Result<(), CliError> {
+        match text.split_once(char::is_whitespace) {
+            // The path of a program may have spaces.
+            Some((program, _)) if !program.contains(['/', '\\']) => {
+                let words: Vec<String> = text
+                    .split_whitespace()
+                    .map(|word| format!("{word:?}"))
+                    .collect();
+                let error = self.wrong(
+                    "has a program and its arguments in one text as `command`",
+                    at,
+                );
+                Err(error.or_try(format!("command = [{}]", words.join(", "))))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Checks that `type` says the same as `command` or `url`.
+    fn check_transport(&self, transport: Option<&str>) -> Result<(), CliError> {
+        let Some(transport) = transport else {
+            return Ok(());
+        };
+        let at = self.place_of("type");
+        let needed = match transport {
+            "stdio" => "command",
+            "http" | "streamable-http" | "streamable_http" | "streamableHttp" => "url",
+            "sse" => {
+                return Err(self
+                    .wrong("has the type \"sse\", the older HTTP+SSE, which is not supported", at)
+                    .or_try("type = \"http\", and the server's address for Streamable HTTP, often one that ends in /mcp"));
+            }
+            other => return Err(self.must("type", "stdio or http", other, at)),
+        };
+        if self.table.contains_key(needed) {
+            return Ok(());
+        }
+        let problem = format!("has the type {transport:?}, which needs `{needed}`");
+        Err(self.wrong(&problem, at))
     }
 
     fn check_url(&self, text: &str) -> Result<(), CliError> {
@@ -514,6 +581,34 @@ impl<'a> Reader<'a> {
             origin: self.file.origin(at).to_string(),
         }
     }
+}
+
+/// Checks that no tool of a server can have the name of another server's tool: a rule for it would
+/// be one for the other.
+///
+/// # Errors
+/// Two servers have names that differ in case, `-` and `_` only, or one name is the other's with
+/// `__` and more.
+pub(super) fn check_names(servers: &[ServerConfig]) -> Result<(), CliError> {
+    let prefix = |server: &ServerConfig| {
+        format!(
+            "{}__",
+            server.name.as_str().to_ascii_lowercase().replace('-', "_")
+        )
+    };
+    for (number, server) in servers.iter().enumerate() {
+        for other in &servers[number + 1..] {
+            let (a, b) = (prefix(server), prefix(other));
+            if a.starts_with(&b) || b.starts_with(&a) {
+                return Err(CliError::configuration(format!(
+                    "the MCP servers {} and {} cannot be told apart by the names of their tools, {a}… and {b}…",
+                    server.name, other.name
+                ))
+                .or_try("give one of them another name"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Removes the query of an address, which may hold a key.

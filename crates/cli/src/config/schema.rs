@@ -113,6 +113,16 @@ fn server_schema() -> Value {
         .map(|key| (key.name.clone(), kind_schema(key.kind)))
         .collect();
     properties["command"]["minItems"] = json!(1);
+    let program = json!({ "type": "string", "minLength": 1 });
+    properties["command"] = json!({ "anyOf": [properties["command"], program] });
+    let transports = [
+        "stdio",
+        "http",
+        "streamable-http",
+        "streamable_http",
+        "streamableHttp",
+    ];
+    properties["type"] = json!({ "enum": transports });
     json!({
         "type": "object",
         "properties": properties,

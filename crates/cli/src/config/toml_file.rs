@@ -186,6 +186,12 @@ impl File<'_> {
             section => format!("{section}.{name}"),
         };
         let error = self.unknown(at, &in_section(name));
+        // The name in the files of other clients.
+        if section.is_empty() && matches!(name, "mcpServers" | "mcp_servers") {
+            return error.because("did you mean [mcp.servers.NAME]?").or_try(
+                "adjutant mcp import FILE    takes the JSON that the pages of servers print",
+            );
+        }
         // An API key belongs in no file that is shown, shared or committed, so no setting is
         // meant.
         if name.to_lowercase().ends_with("key") {
@@ -293,6 +299,11 @@ mod tests {
             "[agnet]\nconfirm = []\n",
             "/c/config.toml:1:2: unknown key agnet",
             "did you mean [agent]?",
+        );
+        refused(
+            "[mcpServers.files]\ncommand = \"npx\"\n",
+            "/c/config.toml:1:2: unknown key mcpServers",
+            "did you mean [mcp.servers.NAME]?",
         );
         refused(
             "timeout = \"3s\"\n",

@@ -1,5 +1,6 @@
 //! MCP servers of the configuration: starting them and printing their state.
 
+pub(crate) mod cost; // what declarations of tools take of a context window
 pub(crate) mod pins; // tool definitions the user agreed to
 
 use std::future::pending;
@@ -7,7 +8,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::Capabilities;
+use adjutant_core::LanguageModel;
 use adjutant_mcp::client::{
     ClientOptions, Health, Log, ServerConfig, ServerName, Servers, StartError, Transport,
 };
@@ -16,6 +17,7 @@ use crate::config::Settings;
 use crate::error::CliError;
 use crate::mcp_servers::pins::PinFiles;
 use crate::terminal::display::{clean_line, plural};
+use crate::terminal::lines::ask_yes_no;
 use crate::terminal::render::live::Status;
 use crate::terminal::screen::Screen;
 
@@ -29,17 +31,47 @@ const NEWS_PAUSE: Duration = Duration::from_secs(1);
 /// # Errors
 /// A required server did not start.
 pub(crate) async fn start_for(
-    model: &Capabilities,
+    model: &dyn LanguageModel,
     settings: &Settings,
     screen: &Screen,
 ) -> Result<Option<Servers>, CliError> {
-    if model.weak_tools {
+    if model.capabilities().weak_tools {
         if settings.mcp.iter().any(|server| !server.disabled) {
             screen.note("this model is too small for the tools of MCP servers: it works without them (another: -m MODEL)");
         }
         return Ok(None);
     }
-    start(settings, screen).await.map(Some)
+    let mut servers = start(settings, screen).await?;
+    ask_about_reads(&mut servers, screen).await;
+    cost::warnings(model, &servers.report())
+        .iter()
+        .for_each(|warning| screen.note(warning));
+    Ok(Some(servers))
+}
+
+/// Asks once for each server that leaves it open which of its tools only read, whether those may run
+/// without asking whose names say so. Without a terminal it is said how to answer.
+async fn ask_about_reads(servers: &mut Servers, screen: &Screen) {
+    for reads in servers.unannotated_reads() {
+        let (name, tools) = (&reads.server, reads.tools.join(", "));
+        if !screen.asks() {
+            screen.note(&format!(
+                "MCP server {name} does not say which of its tools only read, so these ask each time: {tools} (adjutant mcp trust-reads {name} lets them run)"
+            ));
+            continue;
+        }
+        let question = format!(
+            "The MCP server {name} does not say which of its tools only read. Let these run without asking? {tools} [y/N] "
+        );
+        let trusted = ask_yes_no(screen, &question, false).await;
+        match servers.answer_reads(&reads, trusted) {
+            Ok(()) if trusted => screen.note(&format!(
+                "adjutant mcp trust-reads {name} --revoke takes it back"
+            )),
+            Ok(()) => {}
+            Err(reason) => screen.note(&format!("the answer cannot be kept: {reason}")),
+        }
+    }
 }
 
 /// Starts the configured servers, and prints failures and tools that are left out. Servers with

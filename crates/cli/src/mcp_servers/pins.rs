@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use adjutant_mcp::client::{PinnedTools, Pins, ServerName};
 
-use crate::config::{Settings, write_private};
+use crate::config::{Dirs, Settings, write_private};
 
 /// The folder of the files, in the state folder.
 const FOLDER: &str = "mcp-tools";
@@ -33,13 +33,35 @@ impl PinFiles {
 
     fn new(settings: &Settings, pins_first: bool) -> Arc<Self> {
         Arc::new(Self {
-            folder: settings.dirs.state.join(FOLDER),
             pins_first,
+            ..Self::of(&settings.dirs)
         })
+    }
+
+    /// Returns the files in these folders, for removing them.
+    pub(crate) fn of(dirs: &Dirs) -> Self {
+        Self {
+            folder: dirs.state.join(FOLDER),
+            pins_first: false,
+        }
     }
 
     fn file(&self, server: &ServerName) -> PathBuf {
         self.folder.join(format!("{server}.json"))
+    }
+
+    /// Removes what was agreed to of a server.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub(crate) fn remove(&self, server: &ServerName) -> Result<(), String> {
+        let file = self.file(server);
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(format!("{}: {error}", file.display()))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Writes the definitions that the user agreed to.

@@ -109,6 +109,14 @@ impl Tool for Named {
     fn timeout(&self) -> Option<Duration> {
         self.tool.timeout()
     }
+
+    fn timeout_with_progress(&self, timeout: Duration) -> Duration {
+        self.tool.timeout_with_progress(timeout)
+    }
+
+    fn timed_out(&self, limit: Duration, extended: bool) -> ToolError {
+        self.tool.timed_out(limit, extended)
+    }
 }
 
 #[cfg(test)]

@@ -43,14 +43,31 @@ pub enum ToolError {
     #[error("the tool broke down; this is a bug in the tool")]
     BrokeDown,
     /// The tool took longer than it may.
-    #[error("the tool did not finish within {} s (tool_timeout)", .limit.as_secs_f64())]
+    #[error("the tool did not finish within {} s ({setting})", .limit.as_secs_f64())]
     TimedOut {
         /// The bound that was exceeded.
         limit: Duration,
+        /// The setting that the bound comes from.
+        #[serde(default = "default_timeout_setting")]
+        setting: String,
     },
 }
 
+/// The setting that bounds a tool without a bound of its own.
+fn default_timeout_setting() -> String {
+    "tool_timeout".to_owned()
+}
+
 impl ToolError {
+    /// Creates the error for a tool that took longer than the turn's `tool_timeout`.
+    #[must_use]
+    pub fn timed_out(limit: Duration) -> Self {
+        Self::TimedOut {
+            limit,
+            setting: default_timeout_setting(),
+        }
+    }
+
     /// Creates a failure without effect; the same call may succeed later.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {

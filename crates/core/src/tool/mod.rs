@@ -240,6 +240,19 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// Returns the bound of an execution that reports progress: each report begins the `timeout` in
+    /// force anew, up to this in all. Default: `timeout`, so that progress extends nothing.
+    fn timeout_with_progress(&self, timeout: Duration) -> Duration {
+        timeout
+    }
+
+    /// Returns the error for an execution that ended at a bound. `extended`: the bound is that of
+    /// [`Tool::timeout_with_progress`], not the one that was in force without progress.
+    fn timed_out(&self, limit: Duration, extended: bool) -> ToolError {
+        let _ = extended;
+        ToolError::timed_out(limit)
+    }
+
     /// Returns the tool as one whose calls a store carries out in the journal's transaction.
     /// Default: `None`.
     fn as_transactional(&self) -> Option<&dyn TransactionalTool> {

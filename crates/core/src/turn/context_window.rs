@@ -16,6 +16,8 @@ use crate::trim::turn_after;
 
 /// Estimated size of the JSON around the text of a result, in tokens.
 const RESULT_FRAME_TOKENS: u32 = 8;
+/// Estimated size of a tool's name and of the JSON around its declaration, in tokens.
+const DECLARATION_FRAME_TOKENS: u32 = 8;
 /// Name of the tool with which a model reads the rest of a truncated result, if the agent has it.
 pub const READ_RESULT: &str = "read_result";
 
@@ -28,6 +30,9 @@ const LONG: u32 = 2;
 const SHOWN: u32 = 4;
 /// Size that is left of a result of the turn itself when nothing else can be dropped, in tokens.
 const SHOWN_AT_LEAST: u32 = 32;
+/// Declarations of tools that take more than this fraction of the window are a reason why a request
+/// does not fit.
+const TOOLS_SHARE: u32 = 4;
 /// Overhead of a message, in tokens: role marks and separators. Source: the providers' cookbooks
 /// use 3 to 4.
 const TOKENS_PER_MESSAGE: u32 = 4;
@@ -39,7 +44,8 @@ const IMAGE_TOKENS: u32 = 2000;
 /// The request cannot be made to fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "about {needed} tokens are needed and {window} fit, {reserve} of them reserved for the answer"
+    "about {needed} tokens are needed and {window} fit, {reserve} of them reserved for the answer{}",
+    about_tools(*.tools, *.window)
 )]
 pub struct DoesNotFit {
     /// Size of the smallest form of the request, in tokens.
@@ -48,6 +54,16 @@ pub struct DoesNotFit {
     pub window: u32,
     /// Tokens that are reserved for the answer.
     pub reserve: u32,
+    /// Size of the tools' declarations, in tokens.
+    pub tools: u32,
+}
+
+/// Returns what is said about tools that are a reason why a request does not fit.
+fn about_tools(tools: u32, window: u32) -> String {
+    if tools < window / TOOLS_SHARE {
+        return String::new();
+    }
+    format!("; {tools} of the needed ones declare the tools")
 }
 
 /// Estimates the tokens of a text: UTF-8 bytes / 4, rounded up. For models without a tokenizer of
@@ -287,6 +303,7 @@ pub fn fit(
             needed: capacity.calibration.tokens(needed(&sizes)),
             window: capacity.window,
             reserve: capacity.reserve,
+            tools: capacity.calibration.tokens(fixed),
         });
     }
     let text = match (cleared, dropped) {
@@ -469,10 +486,17 @@ fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
         .map_or(0, |schema| count(&schema.to_string()));
     let tools = request.tools.iter().zip(request.tools.parameter_texts());
     tools.fold(schema, |sum, (tool, parameters)| {
-        sum.saturating_add(count(&tool.description))
-            .saturating_add(count(parameters))
-            .saturating_add(8)
+        sum.saturating_add(declaration_tokens(&tool.description, parameters, count))
     })
+}
+
+/// Returns the size of a tool's declaration in tokens, as `count` counts them. `parameters`: the
+/// JSON Schema of its parameters as text.
+#[must_use]
+pub fn declaration_tokens(description: &str, parameters: &str, count: &dyn Fn(&str) -> u32) -> u32 {
+    count(description)
+        .saturating_add(count(parameters))
+        .saturating_add(DECLARATION_FRAME_TOKENS)
 }
 
 /// Returns the size of a message in tokens, as `count` counts them. An image counts as the most it

@@ -30,8 +30,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use context_window::{
-    DoesNotFit, Fitted, Parts, READ_RESULT, WindowCapacity, estimate_tokens, fit, message_tokens,
-    parts_of, request_tokens, text_of,
+    DoesNotFit, Fitted, Parts, READ_RESULT, WindowCapacity, declaration_tokens, estimate_tokens,
+    fit, message_tokens, parts_of, request_tokens, text_of,
 };
 pub(crate) use decide::is_control;
 pub use decide::{ASK_USER, DECLINE};

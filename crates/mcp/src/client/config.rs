@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::Backoff;
 
-/// Default time for starting a server, the handshake and listing its tools.
-pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// Default time without a sign of life after which a server that is being started is not waited
+/// for.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default limit for the bytes of a result. The model's context window is not considered here.
 pub(super) const RESULT_BYTES_MAX: usize = 1024 * 1024;
@@ -82,9 +83,14 @@ pub struct ServerConfig {
     pub via: Transport,
     /// The tools to register, and overrides for the server's annotations.
     pub rules: ToolRules,
-    /// Timeout of one call. `None`: the turn's `tool_timeout`.
+    /// Timeout of one call, counted from its last report of progress. `None`: the turn's
+    /// `tool_timeout`.
     pub timeout: Option<Duration>,
-    /// Timeout of starting, the handshake and listing the tools together. Default 10 s.
+    /// Timeout of one call with all its progress. `None`: ten times the other.
+    pub timeout_max: Option<Duration>,
+    /// Time without a sign of life after which the start is not waited for: no answer, no output
+    /// and, on Linux, no use of the processor. Default 30 s. The server goes on starting for up to
+    /// ten times as long, and it is told what came of it.
     pub start_timeout: Duration,
     /// Most bytes of a result; a longer one is cut, and says so. Default 1 MiB.
     pub result_bytes_max: usize,
@@ -109,6 +115,7 @@ impl ServerConfig {
             via,
             rules: ToolRules::default(),
             timeout: None,
+            timeout_max: None,
             start_timeout: START_TIMEOUT,
             result_bytes_max: RESULT_BYTES_MAX,
             required: false,
@@ -163,7 +170,8 @@ pub struct Remote {
     pub headers: BTreeMap<String, SecretString>,
 }
 
-/// Rules for a server's tools. Names are the server's own; `*` matches all of them.
+/// Rules for a server's tools. Names are the server's own; `*` in one stands for any characters
+/// ([`matches_name`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolRules {
     /// Tools to register. `None`: all.
@@ -217,9 +225,57 @@ impl Injected {
     }
 }
 
-/// Returns true if `names` has `name` or `*`.
+/// Returns true if a name or a pattern in `names` matches `name`.
 pub(super) fn is_listed(names: &[String], name: &str) -> bool {
-    names
-        .iter()
-        .any(|is_listed| is_listed == "*" || is_listed == name)
+    names.iter().any(|pattern| matches_name(pattern, name))
+}
+
+/// Returns true if a name of a rule matches the name of a tool: `*` stands for any characters.
+///
+/// # Examples
+/// ```
+/// use adjutant_mcp::client::matches_name;
+///
+/// assert!(matches_name("get_*", "get_task"));
+/// assert!(!matches_name("get_*", "forget_task"));
+/// ```
+#[must_use]
+pub fn matches_name(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(start) else {
+        return false;
+    };
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        match name.find(part) {
+            Some(at) => name = &name[at + part.len()..],
+            None => return false,
+        }
+    }
+    name.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, is_match) in [
+            ("*", "anything", true),
+            ("get", "get", true),
+            ("get", "get_x", false),
+            ("get_*", "get_", true),
+            ("*_list", "task_list", true),
+            ("*_list", "task_lists", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "acb", false),
+            ("ab*ba", "aba", false),
+            ("**", "", true),
+        ] {
+            assert_eq!(matches_name(pattern, name), is_match, "{pattern} {name}");
+        }
+    }
 }

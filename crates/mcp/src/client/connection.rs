@@ -1,8 +1,9 @@
 //! One connection to a server, from the handshake to its end.
 
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -16,18 +17,30 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use secrecy::ExposeSecret as _;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::config::{Child, Remote};
 use super::failure::{message, transport_message};
 use super::handler::Handler;
+use super::http::{HttpClient, RESERVED_HEADERS, speaks_old_sse};
 use super::process::{Children, Process};
 use super::{ServerConfig, Transport};
+use crate::lock::lock;
 
 /// Most tools of one server. All of them are part of every request to the model.
 pub(super) const TOOLS_MAX: usize = 512;
 /// Most pages of a list of tools, so that a server cannot page endlessly.
 const PAGES_MAX: usize = 100;
+/// Most characters of a server's instructions, which are part of every request to the model.
+const INSTRUCTIONS_MAX: usize = 2_000;
+/// Times that `start_timeout` is waited at most for a server that gives signs of life.
+const LIMITS_MAX: u32 = 10;
+/// Time between two looks at what a starting server does.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time for the question whether a server speaks the older HTTP+SSE.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time for closing a connection to a remote server.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -44,10 +57,19 @@ pub(super) struct Connection {
 pub(super) struct ServerInfo {
     /// Name and version of the server's software.
     pub(super) software: Option<String>,
+    /// What it says about its tools as a whole, at most [`INSTRUCTIONS_MAX`] characters.
+    pub(super) instructions: Option<String>,
+    /// The server's tools.
+    pub(super) listed: ListedTools,
+}
+
+/// A server's list of tools.
+#[derive(Default)]
+pub(super) struct ListedTools {
     /// The tools, at most [`TOOLS_MAX`].
     pub(super) tools: Vec<Tool>,
-    /// True if the server has more tools.
-    pub(super) more: bool,
+    /// The reason for which there may be more.
+    pub(super) cut: Option<String>,
 }
 
 /// Everything needed for connecting besides the configuration.
@@ -56,31 +78,64 @@ pub(super) struct ConnectionSetup {
     pub(super) http: Option<reqwest::Client>,
     pub(super) handler: Handler,
     pub(super) children: Arc<Children>,
+    /// Lets a few servers start at a time: programs that are started together slow each other down.
+    pub(super) starts: Arc<Semaphore>,
 }
 
 impl Connection {
-    /// Starts the server if needed, performs the handshake and lists the tools, within
-    /// `start_timeout`.
+    /// Starts the server if needed, performs the handshake and lists the tools. `silent` is called
+    /// with a description when the server has given no sign of life for `start_timeout`; it is
+    /// waited for nevertheless, ten times as long in all.
     ///
     /// # Errors
     /// A description of the failure, for the operator.
     pub(super) async fn open(
         config: &ServerConfig,
         setup: &ConnectionSetup,
+        silent: &(dyn Fn(String) + Sync),
     ) -> Result<(Self, ServerInfo), String> {
-        let old = ClientLifecycleMode::Initialize;
-        match Self::open_as(config, setup, old).await {
-            // A server of a protocol version without this handshake answers it with a JSON-RPC
-            // error.
-            Err(ConnectError {
-                message,
-                in_handshake: true,
-            }) => {
-                let preferred_versions = vec![ProtocolVersion::NO_INITIALIZE];
+        // Only closed with the program.
+        let place = Mutex::new(setup.starts.clone().acquire_owned().await.ok());
+        let silent = |reason| {
+            // The next server's turn: this one may take long.
+            drop(lock(&place).take());
+            silent(reason);
+        };
+        let preferred_versions = vec![ProtocolVersion::NO_INITIALIZE];
+        match &config.via {
+            Transport::Child(_) => {
+                // The older handshake first: some programs end at a message before it.
+                let old = ClientLifecycleMode::Initialize;
+                let error = match Self::open_as(config, setup, old, &silent).await {
+                    Ok(opened) => return Ok(opened),
+                    Err(error) if !error.in_handshake => return Err(error.message),
+                    Err(error) => error.message,
+                };
+                // A server of a protocol version without it answers with a JSON-RPC error.
                 let new = ClientLifecycleMode::Discover { preferred_versions };
-                Self::open_as(config, setup, new).await.map_err(|_| message)
+                let newer = Self::open_as(config, setup, new, &silent).await;
+                newer.map_err(|newer| both_reasons(&error, &newer.message))
             }
-            opened => opened.map_err(|error| error.message),
+            Transport::Remote(remote) => {
+                let auto = ClientLifecycleMode::Auto {
+                    preferred_versions,
+                    legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+                };
+                let error = match Self::open_as(config, setup, auto, &silent).await {
+                    Ok(opened) => return Ok(opened),
+                    Err(error) => error,
+                };
+                if let (true, Some(client)) = (error.in_handshake, &setup.http)
+                    && is_old_sse(remote, client).await
+                {
+                    return Err(
+                        "it speaks the older HTTP+SSE, which is not supported; many servers have another address for \
+                         Streamable HTTP, often one that ends in /mcp"
+                            .to_owned(),
+                    );
+                }
+                Err(error.message)
+            }
         }
     }
 
@@ -88,16 +143,17 @@ impl Connection {
         config: &ServerConfig,
         setup: &ConnectionSetup,
         lifecycle: ClientLifecycleMode,
+        silent: &(dyn Fn(String) + Sync),
     ) -> Result<(Self, ServerInfo), ConnectError> {
         match &config.via {
-            Transport::Child(child) => Self::start(config, child, setup, lifecycle).await,
+            Transport::Child(child) => Self::start(config, child, setup, lifecycle, silent).await,
             Transport::Remote(remote) => {
                 let client = setup.http.clone();
                 let client = client.ok_or_else(|| {
                     ConnectError::new("there is nothing to reach remote servers with")
                 })?;
                 let transport = http(remote, client)?;
-                handshake(config, setup, transport, lifecycle, None).await
+                handshake(config, setup, transport, lifecycle, None, silent).await
             }
         }
     }
@@ -107,12 +163,13 @@ impl Connection {
         child: &Child,
         setup: &ConnectionSetup,
         lifecycle: ClientLifecycleMode,
+        silent: &(dyn Fn(String) + Sync),
     ) -> Result<(Self, ServerInfo), ConnectError> {
         let spawned = Process::spawn(child, &setup.handler.log, &setup.children);
         let (process, (read, write)) = spawned.map_err(|error| cannot_start(child, &error))?;
         // The reader in front of it bounds lines, and logs longer ones.
         let transport = AsyncRwTransport::new(read, write).with_max_line_length(usize::MAX);
-        handshake(config, setup, transport, lifecycle, Some(process)).await
+        handshake(config, setup, transport, lifecycle, Some(process), silent).await
     }
 
     /// Waits for the end of the connection and returns the reason. Cancel safe.
@@ -180,6 +237,7 @@ async fn handshake<T, E, A>(
     transport: T,
     lifecycle: ClientLifecycleMode,
     mut process: Option<Process>,
+    silent: &(dyn Fn(String) + Sync),
 ) -> Result<(Connection, ServerInfo), ConnectError>
 where
     T: IntoTransport<RoleClient, E, A>,
@@ -189,29 +247,54 @@ where
         let running = serve_client_with_lifecycle(setup.handler.clone(), transport, lifecycle)
             .await
             .map_err(|error| handshake_failed(&error))?;
-        let (tools, more) = list(running.peer()).await.map_err(|error| {
+        let listed = list(running.peer()).await.map_err(|error| {
             ConnectError::new(format!("it does not list its tools: {}", message(&error)))
         })?;
-        Ok((running, tools, more))
+        Ok((running, listed))
     };
     let limit = config.start_timeout;
     // Kept until its failure is explained: dropping it closes the child's input, and the exit that
     // follows explains nothing.
     let mut info = Box::pin(info);
-    let handshake = tokio::time::timeout(limit, &mut info)
-        .await
-        .unwrap_or_else(|_| {
-            let seconds = limit.as_secs_f64();
-            Err(ConnectError::new(format!(
-                "no answer to the handshake within {seconds} s (start_timeout)"
-            )))
-        });
+    let activity = |process: &Option<Process>| process.as_ref().map_or(0, Process::activity);
+    let began = Instant::now();
+    let mut last_sign = (began, activity(&process));
+    let mut is_told = false;
+    let handshake = loop {
+        let looked = tokio::time::timeout(limit.min(LOOK_INTERVAL), &mut info).await;
+        if let Ok(ended) = looked {
+            break ended;
+        }
+        let now = activity(&process);
+        if now != last_sign.1 {
+            last_sign = (Instant::now(), now);
+        }
+        let seconds = limit.as_secs_f64();
+        if !is_told && last_sign.0.elapsed() >= limit {
+            is_told = true;
+            let mut reason = format!(
+                "no answer to the handshake, and no sign of life for {seconds} s (start_timeout)"
+            );
+            if let Some(process) = &mut process {
+                reason = format!("{reason}; {}", process.explain().await);
+            }
+            silent(reason);
+        }
+        if began.elapsed() >= limit * LIMITS_MAX {
+            let seconds = (limit * LIMITS_MAX).as_secs_f64();
+            break Err(ConnectError::new(format!(
+                "no answer to the handshake within {seconds} s ({LIMITS_MAX} times start_timeout)"
+            )));
+        }
+    };
     match handshake {
-        Ok((running, tools, more)) => {
+        Ok((running, listed)) => {
             let peer = running.peer().clone();
             let software = peer.peer_info().and_then(|info| info.server_info.clone());
             let software =
                 software.map(|software| format!("{} {}", software.name, software.version));
+            let instructions = peer.peer_info().and_then(|info| info.instructions.clone());
+            let instructions = instructions.as_deref().and_then(bounded_instructions);
             // Cancels the service from outside after it has moved into its task.
             let leave = Some(running.cancellation_token());
             // The service must be polled for the connection to make progress, also while no call
@@ -232,8 +315,8 @@ where
                 },
                 ServerInfo {
                     software,
-                    tools,
-                    more,
+                    instructions,
+                    listed,
                 },
             ))
         }
@@ -246,10 +329,37 @@ where
     }
 }
 
+/// Returns instructions without control characters other than line breaks; `None` if they say
+/// nothing.
+fn bounded_instructions(text: &str) -> Option<String> {
+    let plain = |letter: &char| *letter == '\n' || !letter.is_control();
+    let text: String = text.trim().chars().filter(plain).collect();
+    if text.is_empty() {
+        return None;
+    }
+    if text.chars().count() <= INSTRUCTIONS_MAX {
+        return Some(text);
+    }
+    let begins: String = text.chars().take(INSTRUCTIONS_MAX).collect();
+    Some(format!("{begins} … (cut)"))
+}
+
+/// Joins the reasons for which the older handshake failed, and that of newer servers.
+fn both_reasons(older: &str, newer: &str) -> String {
+    format!("{older}; and the handshake of newer servers, server/discover: {newer}")
+}
+
 fn handshake_failed(error: &ClientInitializeError) -> ConnectError {
     match error {
         ClientInitializeError::JsonRpcError(error) => ConnectError {
             message: format!("it refuses the handshake: {}", error.message),
+            in_handshake: true,
+        },
+        ClientInitializeError::LegacyFallbackFailed { discover, fallback } => ConnectError {
+            message: both_reasons(
+                &handshake_failed(fallback).message,
+                &handshake_failed(discover).message,
+            ),
             in_handshake: true,
         },
         ClientInitializeError::ConnectionClosed(_) => {
@@ -264,9 +374,10 @@ fn handshake_failed(error: &ClientInitializeError) -> ConnectError {
 }
 
 /// Lists the server's tools, page by page. A server without the method has none.
-pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Tool>, bool), ServiceError> {
-    let mut tools = Vec::new();
-    let mut cursor = None;
+pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<ListedTools, ServiceError> {
+    let mut tools: Vec<Tool> = Vec::new();
+    let mut cursor: Option<String> = None;
+    let mut cursors = HashSet::new();
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor.take());
         let page = match peer.list_tools(Some(params)).await {
@@ -276,8 +387,23 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Tool>, bool), S
             }
             Err(error) => return Err(error),
         };
-        tools.extend(page.tools);
         cursor = page.next_cursor;
+        let repeats = (cursor.as_ref()).is_some_and(|cursor| !cursors.insert(cursor.clone()));
+        // A page that leads to itself is the same page again.
+        let is_known = |tool: &Tool| repeats && tools.contains(tool);
+        let new: Vec<Tool> = page
+            .tools
+            .into_iter()
+            .filter(|tool| !is_known(tool))
+            .collect();
+        tools.extend(new);
+        if repeats {
+            let cut = "the pages of its list of tools lead in a circle; there may be more tools";
+            return Ok(ListedTools {
+                tools,
+                cut: Some(cut.to_owned()),
+            });
+        }
         if cursor.is_none() || tools.len() > TOOLS_MAX {
             break;
         }
@@ -285,18 +411,43 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Tool>, bool), S
     // A server that pages endlessly has more, too.
     let more = cursor.is_some() || tools.len() > TOOLS_MAX;
     tools.truncate(TOOLS_MAX);
-    Ok((tools, more))
+    Ok(ListedTools {
+        tools,
+        cut: more
+            .then(|| format!("it has more than {TOOLS_MAX} tools; only the first are looked at")),
+    })
+}
+
+/// Returns true if a server of the older HTTP+SSE answers at this address.
+async fn is_old_sse(remote: &Remote, client: &reqwest::Client) -> bool {
+    let Ok(headers) = headers(remote) else {
+        return false;
+    };
+    let token = remote.bearer.as_ref().map(|token| token.expose_secret());
+    let asked = speaks_old_sse(client, &remote.url, token, &headers);
+    tokio::time::timeout(PROBE_TIMEOUT, asked)
+        .await
+        .unwrap_or(false)
 }
 
 fn http(
     remote: &Remote,
     client: reqwest::Client,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, ConnectError> {
+) -> Result<StreamableHttpClientTransport<HttpClient>, ConnectError> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(remote.url.as_str());
     if let Some(bearer) = &remote.bearer {
         config = config.auth_header(bearer.expose_secret());
     }
-    let mut headers = std::collections::HashMap::new();
+    let config = config.custom_headers(headers(remote)?);
+    Ok(StreamableHttpClientTransport::with_client(
+        HttpClient::new(client),
+        config,
+    ))
+}
+
+/// Returns the configured headers.
+fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue>, ConnectError> {
+    let mut headers = HashMap::new();
     for (name, value) in &remote.headers {
         // The library's errors say no more than this, and the value may be a secret.
         let unusable = || {
@@ -307,13 +458,13 @@ fn http(
         let mut content = HeaderValue::from_str(value.expose_secret()).map_err(|_| unusable())?;
         // Kept out of the debug output of the HTTP library.
         content.set_sensitive(true);
-        headers.insert(
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?,
-            content,
-        );
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+        if RESERVED_HEADERS.contains(&name.as_str()) {
+            return Err(ConnectError::new(format!(
+                "the header {name} belongs to the protocol"
+            )));
+        }
+        headers.insert(name, content);
     }
-    Ok(StreamableHttpClientTransport::with_client(
-        client,
-        config.custom_headers(headers),
-    ))
+    Ok(headers)
 }

@@ -7,6 +7,7 @@ use rmcp::model::Tool;
 use serde_json::{Map, Value};
 
 use super::config::{Injected, ToolRules, is_listed};
+use super::server_message::needs_task;
 use super::{LeftOut, ServerName};
 
 /// Most characters of a description.
@@ -57,6 +58,10 @@ pub(super) fn accept_tool(
             "not in `allow` of the configuration".to_owned(),
             true,
         ));
+    }
+    if needs_task(tool) {
+        let reason = "it runs only as a task of the protocol, which is not supported here";
+        return Err(left_out(reason.to_owned(), false));
     }
     let title = title(tool);
     let (parameters, inject) = parameters(tool, rules).map_err(|reason| left_out(reason, false))?;
@@ -151,6 +156,12 @@ fn parameters(tool: &Tool, rules: &ToolRules) -> Result<(Value, Vec<(Injected, S
             schema.insert("type".to_owned(), Value::String("object".to_owned()));
         }
         Some(other) => return Err(format!("its arguments are of type {other}, not an object")),
+    }
+    // PHP writes an empty object as an empty list.
+    if let Some(properties @ Value::Array(_)) = schema.get_mut("properties")
+        && properties.as_array().is_some_and(Vec::is_empty)
+    {
+        *properties = Value::Object(Map::new());
     }
     let inject: Vec<(Injected, String)> = rules
         .inject
@@ -340,6 +351,19 @@ mod tests {
         left_out(
             json!({"type": "object", "description": "x".repeat(70_000)}),
             "bytes",
+        );
+    }
+
+    #[test]
+    fn an_empty_list_of_properties_is_an_empty_object() {
+        let schema = json!({"type": "object", "properties": []});
+        let tool = accepted(
+            json!({"name": "t", "inputSchema": schema}),
+            &ToolRules::default(),
+        );
+        assert_eq!(
+            tool.unwrap().definition.parameters,
+            json!({"type": "object", "properties": {}})
         );
     }
 

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 
+use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::ServiceError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
@@ -45,8 +46,16 @@ fn http_message(error: &HttpError) -> String {
         StreamableHttpError::InsufficientScope(_) => {
             "HTTP 403: the token does not allow it".to_owned()
         }
+        StreamableHttpError::UnexpectedServerResponse(words) => words.to_string(),
         other => other.to_string(),
     }
+}
+
+/// Returns true for the error that the library gives to a request whose answer was on its way when
+/// the session was made anew. A server that says the same is in doubt, too.
+pub(super) fn is_lost_with_session(error: &ErrorData) -> bool {
+    error.code == ErrorCode::INTERNAL_ERROR
+        && error.message == "streamable HTTP session was re-initialized before the response arrived"
 }
 
 /// Returns the innermost cause. The outer messages of the HTTP library contain the URL.
@@ -59,8 +68,6 @@ fn root_cause(error: &reqwest::Error) -> Option<String> {
 pub(super) fn is_certainly_unsent(error: &DynamicTransportError) -> bool {
     match error.error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::Client(error)) => error.is_connect() || error.is_builder(),
-        // A server that limits its requests refuses them before it looks at them.
-        Some(StreamableHttpError::HttpStatus(status)) => status.status == 429,
         Some(
             StreamableHttpError::AuthRequired(_)
             | StreamableHttpError::InsufficientScope(_)

@@ -66,7 +66,7 @@ impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let software = Implementation::new("adjutant", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), software)
-            // `Connection::open` tries the later handshake if the server refuses this one.
+            // `Connection::open` tries the later handshake, too.
             .with_protocol_version(rmcp::model::ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 

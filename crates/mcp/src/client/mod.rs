@@ -45,22 +45,28 @@ mod connection; // handshake and one connection
 mod definition; // conversion of tool definitions
 mod failure; // classification of failed requests
 mod handler; // a server's requests to its client
+mod http; // requests to remote servers, and their refusals
 mod log; // rate limit for a server's output
 mod names; // unique names of tools
+mod offers; // prompts and resources of a server
 mod pins; // accepted tool definitions
 mod process; // a server as a child process
 mod process_group; // ending a child and its descendants
+mod reads; // tools whose names say that they only read
 mod report; // state of servers and tools
 mod result; // conversion of results
 mod server; // supervision and calls of one server
+mod server_message; // what the library drops from messages
 mod servers; // all servers of an agent
+mod throttle; // limit on a server's requests
 mod tool; // a server's tool as a tool of the agent
 
 pub use backoff::Backoff;
 pub use config::{
     Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Transport,
+    matches_name,
 };
 pub use log::Log;
 pub use pins::{ChangedTool, PinnedTools, Pins};
 pub use report::{Health, JoinedTool, LeftOut, ServerReport};
-pub use servers::{ClientOptions, Servers, StartError};
+pub use servers::{ClientOptions, Servers, StartError, UnannotatedReads};

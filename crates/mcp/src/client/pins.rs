@@ -1,11 +1,14 @@
 //! Pinned tool definitions: those that a person has accepted, stored beyond this process.
 
+use std::collections::BTreeSet;
+
 use adjutant_core::fingerprint;
 use rmcp::model::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ServerConfig, ServerName};
+use super::reads::is_unannotated_read;
+use super::{ServerConfig, ServerName, ToolRules};
 
 /// A store of accepted tool definitions, server by server.
 ///
@@ -37,21 +40,42 @@ pub struct PinnedTools {
     pub place: String,
     /// The tools, as the server described them.
     pub tools: Vec<Value>,
+    /// What the server said about its tools as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Tools that the server says nothing about, and that run without asking, because the person
+    /// believes their names. `None`: the person was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted_reads: Option<BTreeSet<String>>,
 }
 
 impl PinnedTools {
-    pub(super) fn new(config: &ServerConfig, tools: &[Tool]) -> Self {
+    pub(super) fn new(config: &ServerConfig, tools: &[Tool], instructions: Option<&str>) -> Self {
         Self {
             place: config.place(),
             tools: tools.iter().map(|tool| json!(tool)).collect(),
+            instructions: instructions.map(str::to_owned),
+            trusted_reads: None,
         }
     }
 
-    /// Returns the tools if they were accepted for this server.
+    /// Returns the names of the tools that say by their names that they only read, and that neither
+    /// the server nor a rule says anything about.
+    #[must_use]
+    pub fn unannotated_reads(&self, rules: &ToolRules) -> BTreeSet<String> {
+        let tools = self.tools.iter().cloned().map(serde_json::from_value);
+        tools
+            .filter_map(Result::ok)
+            .filter(|tool| is_unannotated_read(tool, rules))
+            .map(|tool: Tool| tool.name.to_string())
+            .collect()
+    }
+
+    /// Returns what was accepted, if it was for this server.
     ///
     /// # Errors
     /// A description, if a tool cannot be decoded.
-    pub(super) fn into_tools(self, config: &ServerConfig) -> Result<Option<Vec<Tool>>, String> {
+    pub(super) fn accepted(self, config: &ServerConfig) -> Result<Option<Accepted>, String> {
         // Another program or address is another server, whose tools were not agreed to.
         if self.place != config.place() {
             return Ok(None);
@@ -61,10 +85,24 @@ impl PinnedTools {
             .into_iter()
             .map(serde_json::from_value)
             .collect::<Result<_, _>>();
+        let accepted = |tools| Accepted {
+            tools,
+            instructions: self.instructions,
+            trusted_reads: self.trusted_reads,
+        };
         tools
-            .map(Some)
+            .map(|tools| Some(accepted(tools)))
             .map_err(|error| format!("a tool that was agreed to cannot be read: {error}"))
     }
+}
+
+/// What a person has accepted of a server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Accepted {
+    pub(super) tools: Vec<Tool>,
+    pub(super) instructions: Option<String>,
+    /// Tools that only read, by the person's word. `None`: the person was not asked.
+    pub(super) trusted_reads: Option<BTreeSet<String>>,
 }
 
 /// Returns the SHA-256, in hexadecimal, of the parts of a definition that a person accepts: not

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use tokio::sync::watch;
 use super::config::Child;
 use super::log::{LINE_BYTES_MAX, ServerLog};
 use super::process_group::ProcessGroup;
+use super::server_message::keep_execution;
+use super::throttle::Throttle;
 use crate::lock::lock;
 
 /// Most bytes of a message, as many as over HTTP.
@@ -78,6 +81,8 @@ pub(super) struct Process {
     ended: watch::Receiver<Option<String>>,
     /// True once standard error was read to its end.
     output_read: watch::Receiver<bool>,
+    /// Lines that it has written.
+    lines: Arc<AtomicU64>,
 }
 
 /// The pipes for the protocol: its input and its output.
@@ -125,7 +130,9 @@ impl Process {
         let output = Output {
             log: log.clone(),
             tail: tail.clone(),
+            lines: Arc::default(),
         };
+        let lines = output.lines.clone();
         // The protocol reads from this pipe and not from the child, so that other lines can be
         // filtered out.
         let (messages, ours) = tokio::io::duplex(PIPE_BYTES);
@@ -149,9 +156,17 @@ impl Process {
                 tail,
                 ended,
                 output_read,
+                lines,
             },
             (ours, stdin),
         ))
+    }
+
+    /// Returns a number that changes as long as the process does something: it writes a line, or,
+    /// on Linux, it or a descendant uses the processor.
+    pub(super) fn activity(&self) -> u64 {
+        let lines = self.lines.load(Ordering::Relaxed);
+        lines.wrapping_add(self.group.processor_time())
     }
 
     /// Waits for the end, and returns it as text, such as `exit status: 1`.
@@ -225,6 +240,8 @@ struct Tail {
 struct Output {
     log: ServerLog,
     tail: Arc<Mutex<Tail>>,
+    /// Lines that were read, messages too.
+    lines: Arc<AtomicU64>,
 }
 
 /// Returns true if a line names an error, such as `Error: Cannot find module 'x'`,
@@ -267,6 +284,7 @@ impl Output {
 async fn log_lines(stream: impl AsyncRead + Unpin, output: &Output) {
     let mut lines = Lines::new(stream, LINE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
+        output.lines.fetch_add(1, Ordering::Relaxed);
         output.log_line(line.bytes);
     }
     output.log.end();
@@ -276,7 +294,9 @@ async fn log_lines(stream: impl AsyncRead + Unpin, output: &Output) {
 /// because its request would wait for the answer forever.
 async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, output: &Output) {
     let mut lines = Lines::new(stream, MESSAGE_BYTES_MAX);
+    let throttle = Throttle::default();
     while let Ok(Some(line)) = lines.next().await {
+        output.lines.fetch_add(1, Ordering::Relaxed);
         let message = line.bytes.trim_ascii_start().first() == Some(&b'{');
         if !message {
             output.log_line(line.bytes);
@@ -289,8 +309,9 @@ async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, out
             );
             return;
         }
+        throttle.admit(line.bytes).await;
         let sent = async {
-            messages.write_all(line.bytes).await?;
+            messages.write_all(&keep_execution(line.bytes)).await?;
             messages.write_all(b"\n").await
         };
         // The protocol has ended, so its reader is gone.
@@ -368,6 +389,7 @@ mod tests {
                 Arc::new(move |_, line: &str| lock(&log).push(line.to_owned())),
             ),
             tail: Arc::default(),
+            lines: Arc::default(),
         };
         let flood: String = (0..100_000)
             .map(|number| format!("line {number}\n"))

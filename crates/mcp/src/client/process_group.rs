@@ -54,6 +54,17 @@ mod platform {
             self.signal(Signal::KILL);
         }
 
+        /// Returns the processor time that the group's living processes have used, in clock ticks.
+        /// Zero on systems other than Linux.
+        pub(in super::super) fn processor_time(&self) -> u64 {
+            match self.leader {
+                Some(leader) if !self.gone.load(Ordering::Acquire) => {
+                    processor_time_of(leader.as_raw_nonzero().get())
+                }
+                Some(_) | None => 0,
+            }
+        }
+
         fn signal(&self, signal: Signal) {
             // The system may give the id to another process once the child was waited for.
             if let Some(leader) = self.leader
@@ -72,6 +83,36 @@ mod platform {
             self.gone.store(true, Ordering::Release);
             ended.map_or_else(|error| error.to_string(), |status| status.to_string())
         }
+    }
+
+    /// Sums the processor time of a group's processes, as `/proc` has it.
+    #[cfg(target_os = "linux")]
+    fn processor_time_of(group: i32) -> u64 {
+        let Ok(processes) = std::fs::read_dir("/proc") else {
+            return 0;
+        };
+        let times = processes.flatten().filter_map(|process| {
+            process.file_name().to_str()?.parse::<i32>().ok()?;
+            let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
+            // The name in parentheses may contain spaces; the fields after it do not (proc(5)).
+            let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+            if fields.get(2)?.parse() != Ok(group) {
+                return None;
+            }
+            // Own time, and that of children that have ended.
+            let times = fields.get(11..15)?.iter();
+            Some(
+                times
+                    .filter_map(|time| time.parse::<u64>().ok())
+                    .sum::<u64>(),
+            )
+        });
+        times.sum()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn processor_time_of(_: i32) -> u64 {
+        0
     }
 
     /// Makes Linux kill the child when the thread that started it ends. That is a thread of the
@@ -133,6 +174,11 @@ mod platform {
 
         pub(in super::super) fn kill(&self) {
             self.to_be_killed.notify_one();
+        }
+
+        /// Returns zero: the processor time is not looked at on Windows.
+        pub(in super::super) fn processor_time(&self) -> u64 {
+            0
         }
 
         /// Waits until the child has ended, killing it on request, and returns its exit status as

@@ -66,6 +66,16 @@ pub struct ServerReport {
     pub warnings: Vec<String>,
 }
 
+impl ServerReport {
+    /// Returns the estimated size of the declarations of its tools in each request to a model, in
+    /// tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u32 {
+        let tokens = self.tools.iter().map(|tool| tool.tokens);
+        tokens.fold(0, u32::saturating_add)
+    }
+}
+
 /// A registered tool of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedTool {
@@ -77,6 +87,8 @@ pub struct JoinedTool {
     pub title: Option<String>,
     /// The annotations after the rules were applied.
     pub annotations: Annotations,
+    /// Estimated size of its declaration in each request to a model, in tokens.
+    pub tokens: u32,
 }
 
 /// A tool that is not registered.

@@ -1,10 +1,10 @@
-//! Conversion of a tool's result: structured content first, bounded in size, with a note if it was
-//! cut.
+//! Conversion of a tool's result: structured content together with what its text adds, bounded in
+//! size, with a note if it was cut. Pictures and sound are described.
 
 use std::borrow::Cow;
 
 use adjutant_core::ToolError;
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, Role};
 use serde_json::{Value, json};
 
 /// Most bytes of an error message.
@@ -15,33 +15,157 @@ const FAILURE_BYTES_MAX: usize = 4_000;
 /// # Errors
 /// [`ToolError::Failed`] with the server's message if it reports an error.
 pub(super) fn decode(answer: CallToolResult, bytes_max: usize) -> Result<Value, ToolError> {
-    let failed = answer.is_error.unwrap_or(false);
-    let data = match answer.structured_content {
-        Some(data) => data,
-        None => content(answer.content),
+    if answer.is_error.unwrap_or(false) {
+        return Err(ToolError::failed(failure(answer)));
+    }
+    let Some(structured) = answer.structured_content else {
+        return Ok(bounded(content(answer.content), bytes_max));
     };
-    if failed {
-        let words = match data {
-            Value::String(words) => words,
-            Value::Array(blocks) if blocks.is_empty() => String::new(),
+    let data = match answer.content.as_slice() {
+        // A text in a wrapper: to a model it is easier to read without the escapes of JSON.
+        [ContentBlock::Text(only)]
+            if only_value(&structured).and_then(Value::as_str) == Some(&only.text) =>
+        {
+            Value::String(only.text.clone())
+        }
+        _ => {
+            let adds: Vec<ContentBlock> = answer
+                .content
+                .into_iter()
+                .filter(|block| !is_repeated(block, &structured))
+                .collect();
+            let structured = described(structured);
+            match adds.is_empty() {
+                true => structured,
+                false => json!({ "content": content(adds), "structuredContent": structured }),
+            }
+        }
+    };
+    Ok(bounded(data, bytes_max))
+}
+
+/// Returns the words of an error: all of its text, and its data unless the text repeats them.
+fn failure(answer: CallToolResult) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for found in answer.content {
+        let said = match found {
+            ContentBlock::Text(text) => text.text.trim().to_owned(),
+            other => block(other).to_string(),
+        };
+        words.extend((!said.is_empty()).then_some(said));
+    }
+    let data = answer.structured_content.filter(|data| !data.is_null());
+    if let Some(data) = data.map(described) {
+        let said = match &data {
+            Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let words = words.trim();
-        return Err(ToolError::failed(if words.is_empty() {
-            "the tool reports an error, without words".to_owned()
-        } else {
-            cut_text(words, FAILURE_BYTES_MAX)
-        }));
+        let is_told = words.iter().any(|told| {
+            *told == said
+                || only_value(&data).and_then(Value::as_str) == Some(told)
+                || serde_json::from_str::<Value>(told).is_ok_and(|told| told == data)
+        });
+        words.extend((!is_told).then_some(said));
     }
-    Ok(bounded(data, bytes_max))
+    if words.is_empty() {
+        return "the tool reports an error, without words".to_owned();
+    }
+    cut_text(&words.join("\n"), FAILURE_BYTES_MAX)
+}
+
+/// Returns the value of an object that has one key.
+fn only_value(data: &Value) -> Option<&Value> {
+    let mut values = data.as_object()?.values();
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// Returns true if a block says only what the structured content says: itself or a part of it.
+fn is_repeated(block: &ContentBlock, structured: &Value) -> bool {
+    match block {
+        ContentBlock::Text(text) => {
+            let text = text.text.trim();
+            let read: Option<Value> = serde_json::from_str(text).ok();
+            text.is_empty()
+                || contains(structured, &|part| {
+                    part.as_str().map(str::trim) == Some(text) || Some(part) == read.as_ref()
+                })
+        }
+        ContentBlock::Image(image) => contains(structured, &|part| is_text(part, &image.data)),
+        ContentBlock::Audio(audio) => contains(structured, &|part| is_text(part, &audio.data)),
+        _ => false,
+    }
+}
+
+fn is_text(value: &Value, text: &str) -> bool {
+    value.as_str() == Some(text)
+}
+
+/// Returns true if the value or a part of it matches.
+fn contains(value: &Value, matches: &impl Fn(&Value) -> bool) -> bool {
+    matches(value)
+        || match value {
+            Value::Array(values) => values.iter().any(|value| contains(value, matches)),
+            Value::Object(map) => map.values().any(|value| contains(value, matches)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+}
+
+/// Replaces blocks of pictures, sound and other binary content in structured data by descriptions.
+fn described(value: Value) -> Value {
+    match value {
+        Value::Array(values) => values.into_iter().map(described).collect(),
+        Value::Object(map) => {
+            let text = |key: &str| map.get(key).and_then(Value::as_str);
+            let mime_type = text("mimeType").or_else(|| text("mime_type"));
+            match (text("type"), text("data"), text("blob")) {
+                (Some(kind @ ("image" | "audio")), Some(data), _) => {
+                    binary(kind, mime_type.unwrap_or("unknown"), data)
+                }
+                (_, _, Some(blob)) if map.contains_key("uri") => {
+                    let mut shown = binary("resource", mime_type.unwrap_or("unknown"), blob);
+                    shown["uri"] = map["uri"].clone();
+                    shown
+                }
+                _ => map
+                    .into_iter()
+                    .map(|(key, value)| (key, described(value)))
+                    .collect(),
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
 }
 
 /// Returns a single text block as text, and anything else as a list of blocks.
 fn content(blocks: Vec<ContentBlock>) -> Value {
     match blocks.as_slice() {
-        [ContentBlock::Text(only)] => Value::String(only.text.clone()),
-        _ => blocks.into_iter().map(block).collect(),
+        [ContentBlock::Text(only)] if !is_for_person(&blocks[0]) => {
+            Value::String(only.text.clone())
+        }
+        _ => blocks
+            .into_iter()
+            .map(|found| match is_for_person(&found) {
+                true => {
+                    json!({ "type": "left_out", "note": "for the person alone; not passed on" })
+                }
+                false => block(found),
+            })
+            .collect(),
     }
+}
+
+/// Returns true if a block is not meant for a model.
+fn is_for_person(block: &ContentBlock) -> bool {
+    let annotations: Option<&Annotations> = match block {
+        ContentBlock::Text(text) => text.annotations.as_ref(),
+        ContentBlock::Image(image) => image.annotations.as_ref(),
+        ContentBlock::Audio(audio) => audio.annotations.as_ref(),
+        ContentBlock::Resource(resource) => resource.annotations.as_ref(),
+        ContentBlock::ResourceLink(link) => link.annotations.as_ref(),
+        _ => None,
+    };
+    let audience = annotations.and_then(|annotations| annotations.audience.as_ref());
+    audience.is_some_and(|roles| !roles.is_empty() && !roles.contains(&Role::Assistant))
 }
 
 /// Converts a block. Images and audio become a note with their size: as base64 they are noise to a
@@ -148,6 +272,63 @@ mod tests {
     }
 
     #[test]
+    fn text_beside_structured_content_is_kept_unless_it_repeats_it() {
+        let both = |content: Value, structured: Value| {
+            answer(json!({"content": content, "structuredContent": structured})).unwrap()
+        };
+        let said = |text: &str| json!([{"type": "text", "text": text}]);
+        assert_eq!(
+            both(said("2 of 9 pages"), json!({"n": 1})),
+            json!({"content": "2 of 9 pages", "structuredContent": {"n": 1}})
+        );
+        // A block for each element of a list, as `fastmcp` sends them.
+        let elements =
+            json!([{"type": "text", "text": "{\"a\": 1}"}, {"type": "text", "text": "two"}]);
+        let list = json!({"result": [{"a": 1}, "two"]});
+        assert_eq!(both(elements, list.clone()), list);
+        assert_eq!(
+            both(said("a\n\"b\""), json!({"content": "a\n\"b\""})),
+            json!("a\n\"b\"")
+        );
+        let pretty = "{\n  \"n\": 1\n}";
+        assert_eq!(both(said(pretty), json!({"n": 1})), json!({"n": 1}));
+    }
+
+    #[test]
+    fn pictures_in_structured_content_are_described_once() {
+        let image = json!({"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"});
+        let shown = json!({"type": "image", "mime_type": "image/png", "bytes": 5, "note": "not text; not passed on"});
+        let nested =
+            json!({"content": [image], "structuredContent": {"result": [{"page": [image]}]}});
+        assert_eq!(answer(nested), Ok(json!({"result": [{"page": [shown]}]})));
+        let blob = json!({"uri": "file:///a", "blob": "aGVsbG8=", "mimeType": "text/x"});
+        let resource = answer(json!({"content": [], "structuredContent": {"resource": blob}}));
+        assert_eq!(resource.unwrap()["resource"]["bytes"], 5);
+        let beside = answer(json!({"content": [image], "structuredContent": {"n": 1}}));
+        assert_eq!(
+            beside,
+            Ok(json!({"content": [shown], "structuredContent": {"n": 1}}))
+        );
+    }
+
+    #[test]
+    fn what_is_for_the_person_alone_is_not_passed_on() {
+        let for_the_user =
+            json!({"type": "text", "text": "secret", "annotations": {"audience": ["user"]}});
+        let both = json!({"type": "text", "text": "open", "annotations": {"audience": ["user", "assistant"]}});
+        let left_out = json!({"type": "left_out", "note": "for the person alone; not passed on"});
+        assert_eq!(
+            answer(json!({"content": [for_the_user, both]})),
+            Ok(json!([left_out, {"type": "text", "text": "open"}]))
+        );
+        assert_eq!(
+            answer(json!({"content": [for_the_user]})),
+            Ok(json!([left_out]))
+        );
+        assert_eq!(answer(json!({"content": [both]})), Ok(json!("open")));
+    }
+
+    #[test]
     fn one_text_is_text_and_several_things_are_a_list() {
         assert_eq!(
             answer(json!({"content": [{"type": "text", "text": "hi\u{1b}[2J"}]})),
@@ -179,6 +360,19 @@ mod tests {
         let words =
             json!({"content": [{"type": "text", "text": "no such repository"}], "isError": true});
         assert_eq!(answer(words), Err("no such repository".to_owned()));
+        let both = json!({
+            "content": [{"type": "text", "text": "quota: try in 5 min"}],
+            "structuredContent": {"code": 7}, "isError": true
+        });
+        assert_eq!(
+            answer(both),
+            Err("quota: try in 5 min\n{\"code\":7}".to_owned())
+        );
+        let same = json!({
+            "content": [{"type": "text", "text": "{\"code\": 7}"}],
+            "structuredContent": {"code": 7}, "isError": true
+        });
+        assert_eq!(answer(same), Err("{\"code\": 7}".to_owned()));
         let none = json!({"content": [], "isError": true});
         assert_eq!(
             answer(none),

@@ -1,14 +1,16 @@
 //! One server: its connection is supervised, restored after a loss, and used for calls.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjutant_core::{Arguments, CancellationToken, ToolContext, ToolError};
+use adjutant_core::{Arguments, CancellationToken, Schema, ToolContext, ToolError};
 use rmcp::Peer;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification,
-    ErrorCode, RequestId, RequestParamsMeta as _, ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientNotification, ClientRequest,
+    CustomNotification, ErrorCode, ErrorData, RequestId, RequestParamsMeta as _, ServerResult,
+    Tool,
 };
 use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::{Value, json};
@@ -16,11 +18,12 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::connection::{Connection, ConnectionSetup, ServerInfo, list};
+use super::connection::{Connection, ConnectionSetup, ListedTools, ServerInfo, list};
 use super::definition::one_line;
-use super::failure::{is_certainly_unsent, message, transport_message};
-use super::pins::definition_digest;
-use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, Transport, result};
+use super::failure::{is_certainly_unsent, is_lost_with_session, message, transport_message};
+use super::pins::{Accepted, definition_digest};
+use super::reads::is_unannotated_read;
+use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, ServerName, Transport, result};
 use crate::extension;
 use crate::lock::lock;
 
@@ -30,6 +33,10 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 const NAMED_MAX: usize = 10;
 /// Most characters of a name in a notice.
 const NAME_MAX: usize = 64;
+/// Most characters of the reason for which a result does not fit.
+const REASON_MAX: usize = 200;
+/// Most characters of a server's words about a call that it refuses.
+const REFUSAL_MAX: usize = 1_000;
 /// The default of a turn's `tool_timeout`. A call that waits for its server must end earlier.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -47,6 +54,9 @@ pub(super) struct Server {
     restart_requested: Notify,
     stop: CancellationToken,
 }
+
+/// Receives what came of a first start.
+type FirstNews = oneshot::Sender<Result<ListedTools, String>>;
 
 #[derive(Clone)]
 enum State {
@@ -72,6 +82,14 @@ struct Offered {
     now: Option<Vec<Tool>>,
     /// Names of tools that were added, removed or changed since.
     changed: BTreeSet<String>,
+    /// The instructions that the model gets: as they were accepted, if they are pinned.
+    instructions: Option<String>,
+    /// The instructions of the last handshake.
+    instructions_now: Option<String>,
+    /// Tools that only read, by the person's word. `None`: the person was not asked.
+    trusted_reads: Option<BTreeSet<String>>,
+    /// Tools whose results did not fit their output schemas.
+    odd_results: BTreeSet<String>,
     /// Notices that were not taken yet.
     notices: Vec<String>,
     /// The notice of the last change of tools. Only one is kept: a server may change them all the
@@ -101,48 +119,113 @@ impl Server {
         })
     }
 
-    /// Starts and supervises the server. Returns the tools to register, and true if it has more
-    /// than are listed. A server that has pinned tools and is not required is started in the
+    /// Starts and supervises the server. Returns the tools to register. A server that has pinned tools and is not required is started in the
     /// background.
     ///
     /// # Errors
-    /// The reason for which it could not be started.
-    pub(super) async fn start(self: &Arc<Self>) -> Result<(Vec<Tool>, bool), String> {
+    /// The reason for which it could not be started, or is not waited for.
+    pub(super) async fn start(self: &Arc<Self>) -> Result<ListedTools, String> {
         let pinned = match &self.config.unusable {
             Some(reason) => Err(reason.clone()),
             None => self.pinned(),
         };
         let pinned = pinned.inspect_err(|reason| self.set_failed(reason))?;
-        if let Some(tools) = &pinned {
-            lock(&self.offered).tools.clone_from(tools);
+        if let Some(accepted) = &pinned {
+            let mut offered = lock(&self.offered);
+            offered.tools.clone_from(&accepted.tools);
+            offered.instructions.clone_from(&accepted.instructions);
+            offered.trusted_reads.clone_from(&accepted.trusted_reads);
+            drop(offered);
             // A person has agreed to these tools before, so the agent need not wait for the server.
             if !self.config.required {
                 self.set_health(Health::Starting);
                 tokio::spawn(Arc::clone(self).start_in_background());
-                return Ok((tools.clone(), false));
+                return Ok(ListedTools {
+                    tools: accepted.tools.clone(),
+                    cut: None,
+                });
             }
         }
-        let opened = Connection::open(&self.config, &self.setup).await;
-        let (connection, info) = opened.inspect_err(|reason| self.set_failed(reason))?;
-        let (tools, more) = match pinned {
-            Some(pinned) => (pinned, false),
-            None => {
-                // Before `handshake`, which compares the present tools with these.
-                lock(&self.offered).tools.clone_from(&info.tools);
-                self.pin(&info.tools);
-                (info.tools.clone(), info.more)
+        let (told, first_news) = oneshot::channel();
+        let is_pinned = pinned.is_some();
+        tokio::spawn(Arc::clone(self).start_first(is_pinned, Mutex::new(Some(told))));
+        let listed = first_news
+            .await
+            .unwrap_or_else(|_| Err("stopped".to_owned()))?;
+        Ok(match pinned {
+            Some(accepted) => ListedTools {
+                tools: accepted.tools,
+                cut: None,
+            },
+            None => listed,
+        })
+    }
+
+    /// Connects for the first time while the agent waits: until it is told what came of it, or that
+    /// the server is silent.
+    async fn start_first(self: Arc<Self>, is_pinned: bool, told: Mutex<Option<FirstNews>>) {
+        let silent = |reason: String| {
+            self.set_failed(&reason);
+            if let Some(told) = lock(&told).take() {
+                // The agent may have been stopped meanwhile.
+                let _ = told.send(Err(reason));
             }
         };
+        let opened = tokio::select! {
+            opened = Connection::open(&self.config, &self.setup, &silent) => opened,
+            () = self.stop.cancelled() => {
+                self.set_health(Health::Stopped);
+                return;
+            }
+        };
+        let told = lock(&told).take();
+        let (connection, info) = match opened {
+            Ok(opened) => opened,
+            Err(reason) => {
+                self.set_failed(&reason);
+                match told {
+                    Some(told) => drop(told.send(Err(reason))),
+                    None => self.notify(format!("did not start: {reason}")),
+                }
+                return;
+            }
+        };
+        let listed = ListedTools {
+            tools: info.listed.tools.clone(),
+            cut: info.listed.cut.clone(),
+        };
+        if !is_pinned {
+            // Before `handshake`, which compares the present tools with these.
+            let mut offered = lock(&self.offered);
+            offered.tools.clone_from(&listed.tools);
+            offered.instructions.clone_from(&info.instructions);
+            drop(offered);
+            self.pin(&listed.tools, info.instructions.as_deref());
+        }
         self.handshake(info);
         self.set_connected(&connection);
-        tokio::spawn(Arc::clone(self).supervise(connection));
-        Ok((tools, more))
+        match told {
+            Some(told) => drop(told.send(Ok(listed))),
+            None => self.notify(format!(
+                "has started now; its {} can be used after the next start of adjutant",
+                count(listed.tools.len())
+            )),
+        }
+        self.supervise(connection).await;
     }
 
     /// Connects for the first time while the pinned tools are registered already.
     async fn start_in_background(self: Arc<Self>) {
+        let was_silent = AtomicBool::new(false);
+        let silent = |reason: String| {
+            was_silent.store(true, Ordering::Relaxed);
+            self.set_failed(&reason);
+            self.notify(format!(
+                "is not there yet, its tools cannot be used: {reason}"
+            ));
+        };
         let opened = tokio::select! {
-            opened = Connection::open(&self.config, &self.setup) => opened,
+            opened = Connection::open(&self.config, &self.setup, &silent) => opened,
             () = self.stop.cancelled() => {
                 self.set_health(Health::Stopped);
                 return;
@@ -151,6 +234,9 @@ impl Server {
         let connection = match opened {
             Ok((connection, info)) => {
                 self.handshake(info);
+                if was_silent.load(Ordering::Relaxed) {
+                    self.notify("has started now".to_owned());
+                }
                 Some(connection)
             }
             Err(reason) => {
@@ -184,11 +270,11 @@ impl Server {
         });
     }
 
-    /// Loads the pinned tools, `None` if there are none.
+    /// Loads what was accepted, `None` if nothing was.
     ///
     /// # Errors
     /// The stored tools cannot be read.
-    fn pinned(&self) -> Result<Option<Vec<Tool>>, String> {
+    fn pinned(&self) -> Result<Option<Accepted>, String> {
         let Some(pins) = &self.pins else {
             return Ok(None);
         };
@@ -199,17 +285,25 @@ impl Server {
             )
         };
         match pins.load(&self.config.name).map_err(unreadable)? {
-            Some(pinned) => pinned.into_tools(&self.config).map_err(unreadable),
+            Some(pinned) => pinned.accepted(&self.config).map_err(unreadable),
             None => Ok(None),
         }
     }
 
-    /// Pins the tools of the first start.
-    fn pin(&self, tools: &[Tool]) {
+    /// Pins the tools and instructions of the first start.
+    fn pin(&self, tools: &[Tool], instructions: Option<&str>) {
         let Some(pins) = &self.pins else { return };
-        let notices = match pins.save(&self.config.name, &PinnedTools::new(&self.config, tools)) {
-            Ok(()) if tools.len() == 1 => "its 1 tool is accepted as it is now".to_owned(),
-            Ok(()) => format!("its {} are accepted as they are now", count(tools.len())),
+        let pinned = PinnedTools::new(&self.config, tools, instructions);
+        let also = match instructions {
+            Some(_) => ", and what it tells the model about them",
+            None => "",
+        };
+        let notices = match pins.save(&self.config.name, &pinned) {
+            Ok(()) if tools.len() == 1 => format!("its 1 tool is accepted as it is now{also}"),
+            Ok(()) => format!(
+                "its {} are accepted as they are now{also}",
+                count(tools.len())
+            ),
             Err(reason) => {
                 format!(
                     "that its tools were agreed to cannot be kept, and a change of them will not be noticed: {reason}"
@@ -228,11 +322,21 @@ impl Server {
         info!(
             server = %self.config.name,
             software = info.software.as_deref().unwrap_or("unknown"),
-            tools = info.tools.len(),
+            tools = info.listed.tools.len(),
             "connected to the MCP server"
         );
-        lock(&self.offered).software = info.software;
-        self.compare(info.tools);
+        let mut offered = lock(&self.offered);
+        offered.software = info.software;
+        offered.instructions_now = info.instructions;
+        let is_changed = offered.instructions_now != offered.instructions;
+        drop(offered);
+        if let (true, Some(pins)) = (is_changed, &self.pins) {
+            self.notify(format!(
+                "what it tells the model about its tools has changed since it was agreed to, and is not used; to look at the change and agree to it: {}",
+                pins.how_to_accept(&self.config.name)
+            ));
+        }
+        self.compare(info.listed.tools);
     }
 
     /// Takes the notices for a person.
@@ -260,7 +364,74 @@ impl Server {
             before: find(&offered.tools, name),
             now: find(now, name),
         });
-        Some((changed.collect(), PinnedTools::new(&self.config, now)))
+        let mut changed: Vec<ChangedTool> = changed.collect();
+        if offered.instructions != offered.instructions_now {
+            let text =
+                |text: &Option<String>| text.as_ref().map(|text| json!({"description": text}));
+            changed.push(ChangedTool {
+                name: "what it tells the model about its tools".to_owned(),
+                before: text(&offered.instructions),
+                now: text(&offered.instructions_now),
+            });
+        }
+        let mut pinned = PinnedTools::new(&self.config, now, offered.instructions_now.as_deref());
+        pinned.trusted_reads = offered.trusted_reads.clone().map(|mut reads| {
+            // A tool that has changed is another one.
+            reads.retain(|name| !offered.changed.contains(name));
+            reads
+        });
+        Some((changed, pinned))
+    }
+
+    /// Returns the instructions for the model: as they were accepted, if they are pinned.
+    pub(super) fn instructions(&self) -> Option<String> {
+        lock(&self.offered).instructions.clone()
+    }
+
+    /// Returns the tools that only read by the person's word. `None`: the person was not asked.
+    pub(super) fn trusted_reads(&self) -> Option<BTreeSet<String>> {
+        lock(&self.offered).trusted_reads.clone()
+    }
+
+    /// Returns the registered tools that say by their names that they only read, and that nobody
+    /// says anything about.
+    pub(super) fn unannotated_reads(&self) -> BTreeSet<String> {
+        let offered = lock(&self.offered);
+        let reads = offered
+            .tools
+            .iter()
+            .filter(|tool| is_unannotated_read(tool, &self.config.rules));
+        reads.map(|tool| tool.name.to_string()).collect()
+    }
+
+    /// Stores the person's answer about the tools that say that they only read.
+    ///
+    /// # Errors
+    /// Nothing is pinned, or the answer cannot be stored.
+    pub(super) fn trust_reads(&self, reads: BTreeSet<String>) -> Result<(), String> {
+        let pins = self.pins.as_ref().ok_or("nothing is kept")?;
+        let name = &self.config.name;
+        let mut pinned = pins.load(name)?.ok_or("its tools were not accepted")?;
+        pinned.trusted_reads = Some(reads.clone());
+        pins.save(name, &pinned)?;
+        lock(&self.offered).trusted_reads = Some(reads);
+        Ok(())
+    }
+
+    /// Returns an open connection for a question of the person.
+    ///
+    /// # Errors
+    /// The state of a server that is not there.
+    pub(super) async fn ask<T>(
+        &self,
+        question: impl AsyncFnOnce(Peer<RoleClient>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let peer = self.peer().await?;
+        let limit = self.config.timeout.unwrap_or(USUAL_TIMEOUT);
+        match tokio::time::timeout(limit, question(peer)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("no answer within {} s", limit.as_secs_f64())),
+        }
     }
 
     pub(super) fn health(&self) -> Health {
@@ -411,6 +582,32 @@ impl Server {
         }))
     }
 
+    /// Tells once for each tool that its result does not fit its own output schema. The result
+    /// counts nevertheless: the call was carried out.
+    fn check_output(&self, tool: &str, answer: &CallToolResult) {
+        let (Some(data), None | Some(false)) = (&answer.structured_content, answer.is_error) else {
+            return;
+        };
+        let schema = {
+            let offered = lock(&self.offered);
+            let found = offered.tools.iter().find(|known| known.name == tool);
+            found.and_then(|tool| tool.output_schema.clone())
+        };
+        let Some(schema) = schema else { return };
+        // One that cannot be used promises nothing.
+        let Ok(schema) = Schema::compile(&Value::Object((*schema).clone())) else {
+            return;
+        };
+        if let Err(error) = schema.check(data)
+            && lock(&self.offered).odd_results.insert(tool.to_owned())
+        {
+            let error: String = one_line(&error).chars().take(REASON_MAX).collect();
+            self.notify(format!(
+                "a result of {tool} does not fit the output schema of the tool, and was used all the same: {error}"
+            ));
+        }
+    }
+
     fn decode_answer(
         &self,
         tool: &str,
@@ -420,8 +617,11 @@ impl Server {
         let server = &self.config.name;
         let message = match answer {
             Ok(Ok(ServerResult::CallToolResult(answer))) => {
+                self.check_output(tool, &answer);
                 return result::decode(answer, self.config.result_bytes_max);
             }
+            // A tool that returns nothing, from a server that leaves out `content`.
+            Ok(Ok(ServerResult::EmptyResult(_))) => return Ok(json!([])),
             Ok(Ok(ServerResult::InputRequiredResult(_))) => {
                 return Err(ToolError::failed(format!(
                     "{tool} asks for further input, which is not given here; it was not carried out"
@@ -431,17 +631,11 @@ impl Server {
                 "the MCP server {server} carries {tool} out later, which cannot be followed here"
             ),
             Ok(Ok(_)) => format!("the MCP server {server} gave {tool} an answer that is none"),
+            Ok(Err(ServiceError::McpError(error))) if is_lost_with_session(&error) => format!(
+                "the session with the MCP server {server} was lost before {tool} was answered"
+            ),
             Ok(Err(ServiceError::McpError(error))) => {
-                let message = one_line(&error.message);
-                // The words are the server's, and go to a model and to terminals.
-                let message: String = message.chars().take(1_000).collect();
-                return Err(if error.code == ErrorCode::INVALID_PARAMS {
-                    ToolError::invalid(format!(
-                        "the MCP server {server} refuses the arguments: {message}"
-                    ))
-                } else {
-                    ToolError::failed(format!("the MCP server {server} says: {message}"))
-                });
+                return Err(refused(server, &error));
             }
             Ok(Err(ServiceError::TransportSend(error))) if is_certainly_unsent(&error) => {
                 return Err(ToolError::failed(format!(
@@ -451,11 +645,9 @@ impl Server {
             }
             Ok(Err(error)) => {
                 let error = message(&error);
-                warn!(%server, tool, error, "the connection to the MCP server broke before it answered");
+                warn!(%server, tool, error, "the MCP server did not answer");
                 self.setup.handler.log.write(&error);
-                format!(
-                    "the connection to the MCP server {server} broke before {tool} was answered"
-                )
+                format!("the MCP server {server} did not answer {tool} ({error})")
             }
             Err(_) => {
                 warn!(%server, tool, "the MCP server ended before it answered");
@@ -560,7 +752,8 @@ impl Server {
             };
             let opened = async {
                 tokio::time::sleep(pause).await;
-                Connection::open(&self.config, &self.setup).await
+                // A call that waits for the server says how long it has waited.
+                Connection::open(&self.config, &self.setup, &|_| {}).await
             };
             tokio::select! {
                 opened = opened => match opened {
@@ -582,7 +775,7 @@ impl Server {
             () = self.stop.cancelled() => return,
         };
         let problem = match listed {
-            Ok(Ok((tools, _))) => return self.compare(tools),
+            Ok(Ok(listed)) => return self.compare(listed.tools),
             Ok(Err(error)) => message(&error),
             Err(_) => "does not list its tools any more".to_owned(),
         };
@@ -626,6 +819,22 @@ impl Server {
         offered.changed = changed;
         // Both change under one lock, so that a person accepts what was compared.
         offered.now = Some(now);
+    }
+}
+
+/// Returns the error of a call that the server refuses, with the server's words.
+fn refused(server: &ServerName, error: &ErrorData) -> ToolError {
+    let data = error.data.as_ref().map(ToString::to_string);
+    let data = data.map(|data| format!(" ({data})")).unwrap_or_default();
+    let words = one_line(&format!("{}{data}", error.message));
+    // They go to a model and to terminals.
+    let words: String = words.chars().take(REFUSAL_MAX).collect();
+    if error.code == ErrorCode::INVALID_PARAMS {
+        ToolError::invalid(format!(
+            "the MCP server {server} refuses the arguments: {words}"
+        ))
+    } else {
+        ToolError::failed(format!("the MCP server {server} says: {words}"))
     }
 }
 

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use adjutant_core::{CancellationToken, Permission, Policy, Tool};
+use adjutant_core::turn::{declaration_tokens, estimate_tokens};
+use adjutant_core::{Annotations, CancellationToken, Permission, Policy, Tool};
 use futures::future::join_all;
-use tokio::sync::Notify;
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, Semaphore};
 use tracing::info;
 
-use super::config::{Injected, is_listed};
-use super::connection::{ConnectionSetup, TOOLS_MAX};
+use super::config::{Injected, is_listed, matches_name};
+use super::connection::{ConnectionSetup, ListedTools};
 use super::definition::accept_tool;
 use super::handler::{Handler, ProgressListeners};
 use super::log::{Log, ServerLog};
@@ -17,7 +19,10 @@ use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
 use super::tool::ForeignTool;
-use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names};
+use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Transport, names, offers};
+
+/// Servers that are started at the same time, also on a machine with a single processor.
+const STARTS_MIN: usize = 2;
 
 /// Shared resources for connecting to servers.
 #[derive(Clone)]
@@ -41,6 +46,15 @@ pub struct StartError {
     pub reason: String,
 }
 
+/// Tools of a server that only read by their names, while the server does not say whether they do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnannotatedReads {
+    /// The server.
+    pub server: ServerName,
+    /// The server's own names of the tools.
+    pub tools: Vec<String>,
+}
+
 /// Connections to MCP servers, and the tools they offer. See the [module](super) for an example.
 ///
 /// Keep this as long as the agent. When it is dropped, child processes are killed at once, and
@@ -49,11 +63,12 @@ pub struct Servers {
     all: Vec<Entry>,
     children: Arc<Children>,
     has_notices: Arc<Notify>,
+    starts: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
-/// The tools to register, and true if there are more; or the reason for a failure.
-type Started = Result<(Vec<rmcp::model::Tool>, bool), String>;
+/// The tools to register, or the reason for a failure.
+type Started = Result<ListedTools, String>;
 
 #[derive(Clone)]
 struct Entry {
@@ -64,8 +79,10 @@ struct Entry {
 }
 
 impl Servers {
-    /// Starts all servers that are not disabled, concurrently, each within its own timeout. A
-    /// server that fails has no tools, and its [`ServerReport`] says why. A server with pinned
+    /// Starts all servers that are not disabled, as many at the same time as there are processors. A
+    /// server that fails has no tools, and its [`ServerReport`] says why. One that gives no sign of
+    /// life for its `start_timeout` goes on starting in the background, and a notice says what came
+    /// of it. A server with pinned
     /// tools ([`Pins`]) is started in the background: its tools are registered at once, and a call
     /// waits for it. See [`Servers::settled`].
     ///
@@ -77,11 +94,14 @@ impl Servers {
     ) -> Result<Self, StartError> {
         let children = Arc::new(Children::default());
         let stop = CancellationToken::new();
+        let starts_max = std::thread::available_parallelism()
+            .map_or(STARTS_MIN, |processors| processors.get().max(STARTS_MIN));
         // From here on, dropping it ends every server that was started.
         let mut servers = Self {
             all: Vec::new(),
             children,
             has_notices: Arc::default(),
+            starts: Arc::new(Semaphore::new(starts_max)),
             stop,
         };
         let starting = configs
@@ -97,7 +117,7 @@ impl Servers {
                 warnings: Vec::new(),
             };
             match info {
-                Some(Ok((tools, more))) => entry.add_tools(tools, more, &mut taken),
+                Some(Ok(listed)) => entry.add_tools(listed, &mut taken),
                 Some(Err(reason)) if entry.server.config.required => {
                     return Err(StartError {
                         server: entry.server.config.name.clone(),
@@ -125,6 +145,7 @@ impl Servers {
             http: options.http.clone(),
             handler,
             children: self.children.clone(),
+            starts: self.starts.clone(),
         };
         let disabled = config.disabled;
         let pins = options.pins.clone();
@@ -200,8 +221,8 @@ impl Servers {
         }
     }
 
-    /// Waits until every server that is started in the background has connected or failed, each
-    /// within its `start_timeout`.
+    /// Waits until every server that is started in the background has connected or failed, or has
+    /// given no sign of life for its `start_timeout`.
     pub async fn settled(&self) {
         let all = self
             .all
@@ -245,6 +266,121 @@ impl Servers {
         self.find(name)?.server.changes()
     }
 
+    /// Returns the servers that leave it open which of their tools only read, and the tools whose
+    /// names say so, unless the person has answered already whether to believe them.
+    #[must_use]
+    pub fn unannotated_reads(&self) -> Vec<UnannotatedReads> {
+        let of = |entry: &Entry| {
+            let reads = entry.server.unannotated_reads();
+            let joined = entry.joined.iter().map(|tool| &tool.joined.original);
+            let tools: Vec<String> = joined
+                .filter(|name| reads.contains(*name))
+                .cloned()
+                .collect();
+            let is_open = entry.server.trusted_reads().is_none() && !tools.is_empty();
+            is_open.then(|| UnannotatedReads {
+                server: entry.server.config.name.clone(),
+                tools,
+            })
+        };
+        self.all.iter().filter_map(of).collect()
+    }
+
+    /// Stores the person's answer: whether these tools only read, and run without asking. To be
+    /// called before the tools are registered.
+    ///
+    /// # Errors
+    /// The answer cannot be stored. It holds for this start all the same.
+    pub fn answer_reads(&mut self, reads: &UnannotatedReads, trusted: bool) -> Result<(), String> {
+        let entry = self
+            .all
+            .iter_mut()
+            .find(|entry| entry.server.config.name == reads.server);
+        let Some(entry) = entry else { return Ok(()) };
+        let names: BTreeSet<String> = match trusted {
+            true => reads.tools.iter().cloned().collect(),
+            false => BTreeSet::new(),
+        };
+        for tool in &mut entry.joined {
+            if names.contains(&tool.joined.original) {
+                let mut joined = tool.joined.clone();
+                joined.definition = joined.definition.annotated(Annotations {
+                    read_only: true,
+                    ..Annotations::default()
+                });
+                let server = Arc::clone(&tool.server);
+                *tool = Arc::new(ForeignTool { server, joined });
+            }
+        }
+        entry.server.trust_reads(names)
+    }
+
+    /// Returns what servers tell the model about their tools as a whole, as it was accepted. Servers
+    /// without a registered tool are left out.
+    #[must_use]
+    pub fn instructions(&self) -> Vec<(ServerName, String)> {
+        let all = self.all.iter().filter(|entry| !entry.joined.is_empty());
+        let told = all.filter_map(|entry| {
+            Some((
+                entry.server.config.name.clone(),
+                entry.server.instructions()?,
+            ))
+        });
+        told.collect()
+    }
+
+    /// Lists the prompts of a server, as the protocol has them.
+    ///
+    /// # Errors
+    /// A description: there is no such server, or it does not answer.
+    pub async fn prompts(&self, server: &ServerName) -> Result<Vec<Value>, String> {
+        let server = self.server(server)?;
+        server.ask(async |peer| offers::prompts(&peer).await).await
+    }
+
+    /// Fetches a prompt of a server: its messages, as the protocol has them.
+    ///
+    /// # Errors
+    /// As [`Servers::prompts`].
+    pub async fn prompt(
+        &self,
+        server: &ServerName,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, String> {
+        let server = self.server(server)?;
+        server
+            .ask(async |peer| offers::prompt(&peer, name, arguments).await)
+            .await
+    }
+
+    /// Lists the resources of a server and its templates of resources, as the protocol has them.
+    ///
+    /// # Errors
+    /// As [`Servers::prompts`].
+    pub async fn resources(&self, server: &ServerName) -> Result<Vec<Value>, String> {
+        let server = self.server(server)?;
+        server
+            .ask(async |peer| offers::resources(&peer).await)
+            .await
+    }
+
+    /// Reads a resource of a server: its contents, as the protocol has them.
+    ///
+    /// # Errors
+    /// As [`Servers::prompts`].
+    pub async fn resource(&self, server: &ServerName, uri: &str) -> Result<Value, String> {
+        let server = self.server(server)?;
+        server
+            .ask(async |peer| offers::resource(&peer, uri).await)
+            .await
+    }
+
+    fn server(&self, name: &ServerName) -> Result<&Server, String> {
+        let entry = self.find(name).ok_or("there is no such server")?;
+        Ok(&entry.server)
+    }
+
     /// Waits until a server's state matches. Returns at once if there is no such server.
     pub async fn wait_for(&self, name: &ServerName, wanted: impl Fn(&Health) -> bool) {
         if let Some(entry) = self.find(name) {
@@ -285,18 +421,14 @@ impl std::fmt::Debug for Servers {
 }
 
 impl Entry {
-    fn add_tools(
-        &mut self,
-        mut tools: Vec<rmcp::model::Tool>,
-        more: bool,
-        taken: &mut BTreeSet<String>,
-    ) {
+    fn add_tools(&mut self, listed: ListedTools, taken: &mut BTreeSet<String>) {
         let config = &self.server.config;
-        if more {
-            self.warnings.push(format!(
-                "it has more than {TOOLS_MAX} tools; only the first are looked at"
-            ));
-        }
+        let mut tools = listed.tools;
+        let mut rules = config.rules.clone();
+        rules
+            .read_only
+            .extend(self.server.trusted_reads().unwrap_or_default());
+        self.warnings.extend(listed.cut);
         // Sorted, because the numbers that make names unique must not depend on the server's order.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let offered: Vec<String> = tools.iter().map(|tool| tool.name.to_string()).collect();
@@ -306,7 +438,15 @@ impl Entry {
                 .iter()
                 .any(|joined| joined.joined.original == tool.name)
             {
-                let reason = "the server lists two tools of this name".to_owned();
+                if self
+                    .left_out
+                    .last()
+                    .is_some_and(|last| last.original == tool.name)
+                {
+                    continue;
+                }
+                let reason = "the server lists several tools of this name; only the first is used"
+                    .to_owned();
                 self.left_out.push(LeftOut {
                     original: tool.name.to_string(),
                     reason,
@@ -315,7 +455,7 @@ impl Entry {
                 continue;
             }
             let name = names::unique(&config.name, &tool.name, taken);
-            match accept_tool(&config.name, &name, &tool, &config.rules) {
+            match accept_tool(&config.name, &name, &tool, &rules) {
                 Ok(joined) => {
                     self.joined.push(Arc::new(ForeignTool {
                         server: Arc::clone(&self.server),
@@ -355,7 +495,7 @@ impl Entry {
         for (key, names) in lists {
             for name in names
                 .iter()
-                .filter(|name| *name != "*" && !offered.contains(name))
+                .filter(|name| *name != "*" && !offered.iter().any(|tool| matches_name(name, tool)))
             {
                 let near = adjutant_core::nearest(name, offered.iter().map(String::as_str));
                 let hint = near
@@ -387,6 +527,11 @@ impl Entry {
             original: tool.joined.original.clone(),
             title: tool.joined.title.clone(),
             annotations: tool.joined.definition.annotations,
+            tokens: declaration_tokens(
+                &tool.joined.definition.description,
+                &tool.joined.definition.parameters.to_string(),
+                &estimate_tokens,
+            ),
         });
         ServerReport {
             name: self.server.config.name.clone(),

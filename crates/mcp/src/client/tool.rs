@@ -12,6 +12,9 @@ use serde_json::Value;
 use super::definition::{AcceptedTool, one_line};
 use super::server::Server;
 
+/// Times that progress extends the timeout of a call at most, unless it is configured.
+const PROGRESS_FACTOR: u32 = 10;
+
 /// A tool that is called at its server.
 pub(super) struct ForeignTool {
     pub(super) server: Arc<Server>,
@@ -81,5 +84,24 @@ impl Tool for ForeignTool {
 
     fn timeout(&self) -> Option<Duration> {
         self.server.config.timeout
+    }
+
+    fn timeout_with_progress(&self, timeout: Duration) -> Duration {
+        let most = self.server.config.timeout_max;
+        most.unwrap_or_else(|| timeout.saturating_mul(PROGRESS_FACTOR))
+            .max(timeout)
+    }
+
+    fn timed_out(&self, limit: Duration, extended: bool) -> ToolError {
+        let config = &self.server.config;
+        let setting = match (extended, config.timeout) {
+            (true, _) => "max_timeout",
+            (false, Some(_)) => "timeout",
+            (false, None) => return ToolError::timed_out(limit),
+        };
+        ToolError::TimedOut {
+            limit,
+            setting: format!("{setting} of the MCP server {}", config.name),
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use adjutant_core::port::{ConversationFilter, Cursor, StoreError};
 use adjutant_core::{ConversationId, Role, TranscriptMessage, UserId, transcript};
 use adjutant_runtime::Agent;
+use jiff::Timestamp;
 use rmcp::ErrorData;
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
@@ -16,6 +17,8 @@ use uuid::Uuid;
 /// Prefix of the URI of a conversation.
 const THREADS: &str = "adjutant://threads/";
 const MARKDOWN: &str = "text/markdown";
+/// Format of the time at which a conversation was last used.
+const TIME: &str = "%Y-%m-%d %H:%M:%S UTC";
 
 /// Lists the user's conversations, the newest input first. `cursor`: the URI of the last one that
 /// the client has.
@@ -42,16 +45,13 @@ pub(super) async fn list(
         .map_err(failed)?;
     let more = listed.len() > page;
     let resources = listed.iter().take(page).map(|conversation| {
-        Resource::new(
-            format!("{THREADS}{}", conversation.id),
-            conversation.id.to_string(),
-        )
-        .with_title(conversation.title.clone())
-        .with_description(format!(
-            "A conversation, last used {}",
-            conversation.updated_at
-        ))
-        .with_mime_type(MARKDOWN)
+        // Clients show the name in their lists, and some the title.
+        let title = title_of(&conversation.title, conversation.updated_at);
+        let last_used = conversation.updated_at.strftime(TIME);
+        Resource::new(format!("{THREADS}{}", conversation.id), title.clone())
+            .with_title(title)
+            .with_description(format!("A conversation, last used {last_used}"))
+            .with_mime_type(MARKDOWN)
     });
     let resources: Vec<Resource> = resources.collect();
     let next = resources
@@ -85,10 +85,19 @@ pub(super) async fn read(
     let summary = agent.conversations().summary(&key).await.map_err(failed)?;
     let summary = summary.ok_or_else(|| unknown(uri))?;
     let events = agent.journal().load(&key).await.map_err(failed)?.events;
-    let text = written(&summary.title, &transcript(&events));
+    let title = title_of(&summary.title, summary.updated_at);
+    let text = written(&title, &transcript(&events));
     Ok(ReadResourceResult::new(vec![
         ResourceContents::text(text, uri).with_mime_type(MARKDOWN),
     ]))
+}
+
+/// Returns the title of a conversation; one without a title is named by its time.
+fn title_of(title: &str, updated_at: Timestamp) -> String {
+    match title.trim() {
+        "" => format!("Conversation of {}", updated_at.strftime(TIME)),
+        title => title.to_owned(),
+    }
 }
 
 /// Formats a conversation as Markdown: messages, calls with their tools, and results as the model

@@ -257,10 +257,10 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(definition) = self.definition(&request.name) else {
-            return Err(ErrorData::invalid_params(
-                self.agent.tools().unknown(&request.name),
-                None,
-            ));
+            let own = self.own.iter().map(|own| own.name.as_str());
+            let own: Vec<&str> = own.collect();
+            let reason = self.agent.tools().unknown_beside(&request.name, &own);
+            return Err(ErrorData::invalid_params(reason, None));
         };
         // Held until the end of the call, so that a shutdown waits for it.
         let _running = self.server.calls().token();

@@ -199,9 +199,14 @@ impl Steps<'_> {
         tools: impl Iterator<Item = &'t str>,
     ) -> Result<StepReservation, ReserveError> {
         let timeout = |name: &str| {
-            let tool = self.tools.gate().registry.get(name);
-            tool.and_then(|tool| tool.timeout())
-                .unwrap_or(self.inner.limits.tool_timeout)
+            let default = self.inner.limits.tool_timeout;
+            self.tools
+                .gate()
+                .registry
+                .get(name)
+                .map_or(default, |tool| {
+                    tool.timeout_with_progress(tool.timeout().unwrap_or(default))
+                })
         };
         let time = tools
             .map(timeout)

@@ -253,6 +253,64 @@ async fn a_tool_that_breaks_panics_or_hangs_is_an_error_result() {
     );
 }
 
+/// A tool that reports progress each half second, for so many times.
+struct Slow {
+    definition: ToolDefinition,
+    steps: u32,
+}
+
+impl Tool for Slow {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        _: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            for step in 0..self.steps {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                context
+                    .progress
+                    .report(ToolProgress::new(step.into(), None, None));
+            }
+            Ok(json!("done"))
+        })
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(1))
+    }
+
+    fn timeout_with_progress(&self, timeout: Duration) -> Duration {
+        timeout * 5
+    }
+
+    fn timed_out(&self, limit: Duration, extended: bool) -> ToolError {
+        ToolError::failed(format!("{limit:?}, extended: {extended}"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_extends_the_time_of_a_call_up_to_its_bound() {
+    for (steps, outcome) in [(8, Ok(json!("done"))), (20, Err("5s, extended: true"))] {
+        let definition = ToolDefinition::new("slow", "x", json!({"type": "object"})).unwrap();
+        let definition = definition.annotated(Annotations {
+            read_only: true,
+            ..Annotations::default()
+        });
+        let agent = builder(ScriptedModel::new([call("slow", json!({})), text("So.")]))
+            .tool(Slow { definition, steps })
+            .build()
+            .unwrap();
+        let response = agent.run("go").await.unwrap();
+        let outcome = outcome.as_ref().map_err(|error| *error);
+        assert_eq!(response.tools_used[0].outcome(), outcome);
+    }
+}
+
 #[tokio::test]
 async fn a_model_failure_is_a_response_with_a_typed_cause() {
     let limited = Fault::RateLimit {

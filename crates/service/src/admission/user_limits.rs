@@ -41,6 +41,8 @@ impl Default for UserLimits {
     }
 }
 
+/// Times as many requests that only ask what there is as others.
+const LIGHT_FACTOR: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// Number of log lines a minute for one reason of refusing requests.
 const WARNINGS_PER_MINUTE: NonZeroU32 = NonZeroU32::new(6).unwrap();
 
@@ -97,6 +99,8 @@ pub(crate) struct Limits {
         DefaultClock,
         StateInformationMiddleware,
     >,
+    /// The rate of requests that only ask what there is.
+    light: DefaultKeyedRateLimiter<UserId>,
     /// Bounds the log lines about refused requests, which clients must not be able to flood.
     warnings: DefaultKeyedRateLimiter<&'static str>,
     running: Arc<Running>,
@@ -123,13 +127,32 @@ impl Limits {
         // The middleware reports what is left, for the response headers.
         let rate =
             RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute)).with_middleware();
+        let light = bounds.requests_per_minute.saturating_mul(LIGHT_FACTOR);
+        let light = RateLimiter::keyed(Quota::per_minute(light));
         let warnings = RateLimiter::keyed(Quota::per_minute(WARNINGS_PER_MINUTE));
         Self {
             bounds,
             rate,
+            light,
             warnings,
             running: Arc::default(),
         }
+    }
+
+    /// Counts a request that only asks what there is. A user may make [`LIGHT_FACTOR`] times as many of
+    /// these as of others.
+    ///
+    /// # Errors
+    /// A problem 429 if the limit is exceeded.
+    pub(crate) fn count_light_request(&self, user: &UserId) -> Result<(), Problem> {
+        let bound = self.bounds.requests_per_minute;
+        self.light.check_key(user).map_err(|early| {
+            let wait = early.wait_time_from(DefaultClock::default().now());
+            let detail = format!(
+                "{LIGHT_FACTOR} times {bound} lists and pings a minute are taken from one user (serve.requests_per_minute)"
+            );
+            Problem::limit_reached(detail, wait)
+        })
     }
 
     /// Counts a request. Returns the state of the rate limit, and an error if it is exceeded.
@@ -201,6 +224,7 @@ impl Limits {
     /// Removes the rate limits of users who sent no request for a while.
     pub(crate) fn remove_idle(&self) {
         self.rate.retain_recent();
+        self.light.retain_recent();
     }
 }
 

@@ -1,6 +1,7 @@
 //! MCP clients behind a load balancer.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use adjutant_core::{Permission, Policy};
@@ -74,6 +75,13 @@ async fn conversations_are_resources_of_their_user() {
         .map(|one| one["title"].as_str().unwrap())
         .collect();
     assert_eq!(titles, ["hello two", "hello one"]);
+    assert_eq!(listed["resources"][0]["name"], "hello two");
+    let unknown = answer(&service, &anna, "tools/call", json!({"name": "nothing"})).await;
+    let message = unknown["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains(", ask") && message.contains("add_task"),
+        "{message}"
+    );
     let uri = &listed["resources"][1]["uri"];
     let read = request(&service, &anna, "resources/read", json!({ "uri": uri })).await;
     let text = read["contents"][0]["text"].as_str().unwrap();
@@ -144,12 +152,8 @@ async fn a_session_ends_and_a_client_without_one_learns_what_to_send() {
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
     let refused = service.ask("POST", "/mcp", &headers, &list).await;
     assert!((400..500).contains(&refused.status), "{refused:?}");
-    assert!(
-        refused.head.contains("application/problem+json"),
-        "{}",
-        refused.head
-    );
-    let detail = refused.body["detail"].as_str().unwrap();
+    assert_eq!(refused.body["id"], 2, "{refused:?}");
+    let detail = refused.body["error"]["message"].as_str().unwrap();
     assert!(
         detail.contains("initialize") && detail.contains("Mcp-Session-Id"),
         "{detail}"
@@ -167,6 +171,59 @@ async fn a_session_ends_and_a_client_without_one_learns_what_to_send() {
     let named = [authorization, accept, ("Mcp-Session-Id", id)];
     assert_eq!(service.ask("DELETE", "/mcp", &named, "").await.status, 204);
     assert_eq!(service.ask("DELETE", "/mcp", &named, "").await.status, 404);
+    service.stop().await;
+}
+
+/// A client of the protocol reads JSON-RPC only; the status of HTTP is beside it.
+#[tokio::test]
+async fn a_refusal_is_json_rpc_and_lists_count_less() {
+    let service = Running::start_set(r#"{"text": "Hello."}"#, |config| {
+        config.limits.requests_per_minute = NonZeroU32::new(2).unwrap();
+        config.mcp_sessions = false;
+    })
+    .await;
+    let anna = service.token("anna").await;
+    for _ in 0..10 {
+        let listed = request(&service, &anna, "tools/list", json!({})).await;
+        assert!(listed["tools"].is_array(), "{listed}");
+    }
+    let headers = [
+        ("Authorization", format!("Bearer {anna}")),
+        ("Accept", "application/json, text/event-stream".to_owned()),
+        ("MCP-Protocol-Version", "2025-06-18".to_owned()),
+    ];
+    let call = json!({"jsonrpc": "2.0", "id": "c-1", "method": "tools/call",
+        "params": {"name": "list_tasks", "arguments": {}}});
+    let mut statuses = Vec::new();
+    let refused = loop {
+        let answer = service
+            .ask("POST", "/mcp", &headers, &call.to_string())
+            .await;
+        statuses.push(answer.status);
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(statuses, [200, 200, 429]);
+    assert!(
+        refused.head.contains("application/json") && refused.head.contains("retry-after"),
+        "{refused:?}"
+    );
+    assert_eq!(refused.body["id"], "c-1", "{refused:?}");
+    assert_eq!(refused.body["error"]["data"]["code"], "limit_reached");
+    let huge = format!("{{\"id\": 1, \"x\": \"{}\"}}", "x".repeat(2 * 1024 * 1024));
+    let refused = service.ask("POST", "/mcp", &headers, &huge).await;
+    assert_eq!(
+        (refused.status, refused.body["error"]["code"].as_i64()),
+        (413, Some(-32600))
+    );
+    // The sign-in of the protocol reads the status and its header.
+    let stranger = service.ask("POST", "/mcp", &[], &call.to_string()).await;
+    assert_eq!(stranger.status, 401);
+    assert!(
+        stranger.head.to_lowercase().contains("www-authenticate"),
+        "{stranger:?}"
+    );
     service.stop().await;
 }
 

@@ -5,6 +5,9 @@
 //! to `initialize` to a client that waits for it: most clients show that, few show standard error.
 
 mod client; // configuration of clients
+mod configure; // servers in the user's configuration
+mod inspect; // one server: its tools, prompts and resources
+mod server_json; // servers in the format of other clients
 
 pub(crate) use client::LaunchOptions;
 
@@ -14,8 +17,8 @@ use adjutant_core::{CancellationToken, UserId};
 use adjutant_mcp::server::{McpServer, StdioError, serve_stdio};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::args::Mcp;
-use crate::config::Settings;
+use crate::args::{Mcp, McpCommand};
+use crate::config::{Settings, Sources};
 use crate::error::{CliError, Exit};
 use crate::memory;
 use crate::model_choice;
@@ -55,6 +58,38 @@ pub(crate) async fn run(
         Err(error) => {
             answer_first_request(&error).await;
             Err(error)
+        }
+    }
+}
+
+/// Changes or looks at the servers whose tools the assistant uses.
+///
+/// # Errors
+/// The configuration cannot be used, there is no such server, or it does not answer.
+pub(crate) async fn manage(
+    sources: &Sources,
+    load: impl Fn() -> Result<Settings, CliError>,
+    screen: &Screen,
+    command: McpCommand,
+    yes: bool,
+) -> Result<Exit, CliError> {
+    match command {
+        // These work without the settings, which may be what is to be mended.
+        McpCommand::Add(server) => configure::add(sources, screen, server),
+        McpCommand::Import { file } => configure::import(sources, screen, &file),
+        McpCommand::Rm { server } => configure::remove(sources, screen, &server),
+        McpCommand::List => configure::list(&load()?, screen),
+        McpCommand::Test { server } => inspect::test(&load()?, screen, &server).await,
+        McpCommand::TrustReads { server, revoke } => {
+            inspect::trust_reads(&load()?, screen, &server, revoke, yes).await
+        }
+        McpCommand::Prompts {
+            server,
+            prompt,
+            arguments,
+        } => inspect::prompts(&load()?, screen, &server, prompt, &arguments).await,
+        McpCommand::Resources { server, uri } => {
+            inspect::resources(&load()?, screen, &server, uri).await
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) async fn run(
     let Access { auth, secret } =
         Access::from_settings(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
-    let servers = mcp_servers::start_for(model.capabilities(), settings, screen).await?;
+    let servers = mcp_servers::start_for(&*model, settings, screen).await?;
     // Servers with pinned tools start in the background; requests should find all tools.
     if let Some(servers) = &servers {
         servers.settled().await;

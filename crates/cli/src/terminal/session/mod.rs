@@ -21,6 +21,7 @@ use crate::command::sessions::{self, Folders, LastAnswer, Start};
 use crate::config::{Database, Settings};
 use crate::error::{CliError, Exit};
 use crate::mcp_servers;
+use crate::mcp_servers::cost;
 use crate::memory::{self, UserInstruction, UserMemory};
 use crate::model_choice;
 use crate::policy::{Allowed, Permissions};
@@ -121,7 +122,7 @@ impl<'a> Session<'a> {
         let user_memory = UserMemory::open(settings, stores.kept.clone()).await?;
         let servers = match settings.bounds.no_tools {
             true => None,
-            false => mcp_servers::start_for(model.capabilities(), settings, screen).await?,
+            false => mcp_servers::start_for(&*model, settings, screen).await?,
         };
         let (agent, instruction) = wiring::diana(
             settings,
@@ -198,8 +199,7 @@ impl<'a> Session<'a> {
         let model = model_choice::open(settings, self.screen).await?;
         if self.servers.is_none() && !settings.bounds.no_tools {
             // The previous model was too weak for tools of MCP servers, so they were not started.
-            self.servers =
-                mcp_servers::start_for(model.capabilities(), settings, self.screen).await?;
+            self.servers = mcp_servers::start_for(&*model, settings, self.screen).await?;
         }
         self.settings = settings.clone();
         self.swap_model(model).map(drop)
@@ -532,7 +532,7 @@ impl<'a> Session<'a> {
         unread: Option<PromptProgress>,
     ) {
         if self.prints {
-            match (CliError::from_response(response), unread) {
+            match (self.error_of(response), unread) {
                 (Some(error), Some(unread)) => {
                     self.screen.error(&prompt_progress::explained(
                         response,
@@ -561,6 +561,19 @@ impl<'a> Session<'a> {
             self.screen
                 .note(&format!("  turn {} · {kind} · {outcome}", response.turn));
         }
+    }
+
+    /// Returns the error of a turn, if it has one that the answer does not say.
+    fn error_of(&self, response: &AgentResponse) -> Option<CliError> {
+        let mut error = CliError::from_response(response)?;
+        if error.code == "context_too_long"
+            && let Some(servers) = &self.servers
+        {
+            let window = self.model.capabilities().context_window;
+            let remedy = cost::remedy(window, &servers.report());
+            error.tries.splice(0..0, remedy);
+        }
+        Some(error)
     }
 
     /// Returns how full the context window is, in `chat` only.

@@ -1,6 +1,7 @@
 //! Other people's tools in the real binary: configured, listed, called, confirmed, lost.
 
 mod daily; // what a person is asked about in ordinary days
+mod manage; // adding, trying and trusting servers
 mod pins; // what the person agreed to
 
 use std::io::{BufRead as _, BufReader};
@@ -376,8 +377,8 @@ fn what_is_wrong_in_its_table_is_named_with_its_place() {
         &["needs `command` or `url`", "config.toml:1:14"],
     );
     check(
-        "[mcp.servers.a]\ncommand = \"x\"\n",
-        &["must be a list of words", "not \"x\""],
+        "[mcp.servers.a]\ncommand = 5\n",
+        &["must be a program, or a list of words", "not 5"],
     );
     check(
         "[mcp.servers.a]\nurl = \"ftp://x\"\n",

@@ -28,10 +28,48 @@ struct Inner {
     added: usize,
     /// The answer to the next call, after it was carried out.
     breaks: Option<StatusCode>,
-    /// The HTTP status with which the next call is refused.
-    refuses: Option<StatusCode>,
+    /// The refusal of the next calls, and how many of them.
+    refuses: Option<(Refusal, usize)>,
+    /// The refusal of requests in a session that is lost. `None`: 404 without words.
+    lost: Option<Refusal>,
     redirects: bool,
     seen: Vec<(String, String)>,
+}
+
+/// An answer that refuses a request.
+#[derive(Clone, Copy)]
+struct Refusal {
+    status: u16,
+    content_type: &'static str,
+    /// `ID` stands for the id of the request.
+    body: &'static str,
+}
+
+impl Refusal {
+    const fn json(status: u16, body: &'static str) -> Self {
+        let content_type = "application/json";
+        Self {
+            status,
+            content_type,
+            body,
+        }
+    }
+
+    const fn text(status: u16, body: &'static str) -> Self {
+        let content_type = "text/plain";
+        Self {
+            status,
+            content_type,
+            body,
+        }
+    }
+
+    fn answer(self, id: &Value) -> Response {
+        let body = self.body.replace("ID", &id.to_string());
+        let content_type = [(header::CONTENT_TYPE, self.content_type)];
+        let status = StatusCode::from_u16(self.status).unwrap();
+        (status, content_type, body).into_response()
+    }
 }
 
 impl Counter {
@@ -101,15 +139,19 @@ async fn answer(
             return ([("mcp-session-id", session)], reply(result)).into_response();
         }
         if !inner.sessions.contains(&text("mcp-session-id")) {
-            return StatusCode::NOT_FOUND.into_response();
+            return match inner.lost {
+                Some(refusal) => refusal.answer(&message["id"]),
+                None => StatusCode::NOT_FOUND.into_response(),
+            };
         }
         match message["method"].as_str() {
             Some("tools/list") => {
                 reply(json!({"tools": [{"name": "add", "inputSchema": {}}]})).into_response()
             }
             Some("tools/call") => {
-                if let Some(status) = inner.refuses.take() {
-                    return status.into_response();
+                if let Some((refusal, times)) = inner.refuses.take() {
+                    inner.refuses = Some((refusal, times - 1)).filter(|(_, times)| *times > 0);
+                    return refusal.answer(&message["id"]);
                 }
                 inner.added += 1;
                 if let Some(status) = inner.breaks.take() {
@@ -177,11 +219,126 @@ async fn a_lost_session_is_opened_again_and_the_call_sent_once() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_lost_in_other_words_is_opened_again() {
+    for lost in [
+        Refusal::json(
+            404,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#,
+        ),
+        Refusal::json(
+            404,
+            r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32001,"message":"Session not found"}}"#,
+        ),
+        Refusal::text(404, "no such session"),
+        Refusal::json(
+            400,
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#,
+        ),
+        Refusal::json(
+            400,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#,
+        ),
+        Refusal::json(
+            400,
+            r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request"}}"#,
+        ),
+        Refusal::json(
+            400,
+            r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"unknown session"}}"#,
+        ),
+        Refusal::text(400, "Bad Request"),
+    ] {
+        let counter = Counter::default();
+        let (address, serving) = counter.serve().await;
+        let servers = started(remote(address, "t0ken-9")).await;
+        counter.with(|inner| {
+            inner.sessions.clear();
+            inner.lost = Some(lost);
+        });
+        let body = lost.body;
+        assert_eq!(
+            call(&servers, "counter__add").await,
+            Ok(json!("1")),
+            "{body}"
+        );
+        assert_eq!(counter.with(|inner| (inner.greetings, inner.added)), (2, 1));
+        serving.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_answers_its_request_whatever_id_it_has() {
+    const WORDS: &str = "try it on Monday";
+    let counter = Counter::default();
+    let (address, serving) = counter.serve().await;
+    let servers = started(remote(address, "t0ken-9")).await;
+    for refusal in [
+        Refusal::json(
+            200,
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"try it on Monday"}}"#,
+        ),
+        Refusal::json(
+            200,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"try it on Monday"}}"#,
+        ),
+        Refusal::json(
+            200,
+            r#"{"jsonrpc":"2.0","id":"other","error":{"code":-32000,"message":"try it on Monday"}}"#,
+        ),
+        Refusal {
+            content_type: "text/event-stream",
+            ..Refusal::json(
+                200,
+                "data: {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32000,\"message\":\"try it on Monday\"}}\n\n",
+            )
+        },
+        Refusal::json(
+            400,
+            r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"try it on Monday"}}"#,
+        ),
+        Refusal::json(
+            400,
+            r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"message":"try it on Monday"}}"#,
+        ),
+        Refusal::text(403, "try it on Monday"),
+        Refusal::json(404, r#"{"message":"try it on Monday"}"#),
+        Refusal::text(429, "try it on Monday"),
+        Refusal::json(
+            500,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"try it on Monday"}}"#,
+        ),
+        Refusal::json(
+            500,
+            r#"{"jsonrpc":"2.0","id":"other","error":{"code":-32603,"message":"try it on Monday"}}"#,
+        ),
+        Refusal::text(500, "try it on Monday"),
+        Refusal::json(
+            502,
+            r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"try it on Monday"}}"#,
+        ),
+        Refusal::text(503, "try it on Monday"),
+    ] {
+        // A session is made anew once, not again and again.
+        counter.with(|inner| inner.refuses = Some((refusal, 2)));
+        let refused = call(&servers, "counter__add").await.unwrap_err();
+        counter.with(|inner| inner.refuses = None);
+        let (status, body) = (refusal.status, refusal.body);
+        assert!(
+            matches!(&refused, ToolError::Failed { message } | ToolError::Invalid { message } if message.contains(WORDS)),
+            "{status} {body}: {refused:?}"
+        );
+    }
+    assert_eq!(counter.with(|inner| inner.added), 0);
+    assert_eq!(call(&servers, "counter__add").await, Ok(json!("1")));
+    serving.abort();
+}
+
+#[tokio::test]
 async fn a_call_without_an_answer_is_in_doubt_unless_it_was_not_sent() {
     let counter = Counter::default();
     let (address, serving) = counter.serve().await;
     let servers = started(remote(address, "t0ken-9")).await;
-    counter.with(|inner| inner.refuses = Some(StatusCode::TOO_MANY_REQUESTS));
+    counter.with(|inner| inner.refuses = Some((Refusal::text(429, ""), 1)));
     let refused = call(&servers, "counter__add").await.unwrap_err();
     assert!(
         matches!(&refused, ToolError::Failed { message } if message.contains("429")),
@@ -210,6 +367,26 @@ async fn a_server_that_is_not_there_is_named_with_the_cause() {
         reason.to_lowercase().contains("connection refused"),
         "{reason}"
     );
+}
+
+#[tokio::test]
+async fn a_server_of_the_older_transport_is_named_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().fallback(async |method: Method| match method {
+        Method::GET => {
+            let content_type = [(header::CONTENT_TYPE, "text/event-stream")];
+            (content_type, "event: endpoint\ndata: /messages\n\n").into_response()
+        }
+        _ => (StatusCode::NOT_FOUND, "<!DOCTYPE html><html></html>").into_response(),
+    });
+    let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let reason = failure(start(remote(address, "t0ken-9")).await.unwrap()).await;
+    assert!(
+        reason.contains("older HTTP+SSE") && !reason.contains("html"),
+        "{reason}"
+    );
+    serving.abort();
 }
 
 #[tokio::test]

@@ -28,8 +28,22 @@ fn main() {
             println!("[not, json");
         }
         "loud" => eprintln!("listening on standard input"),
-        "newer" | "usual" | "silent" | "stubborn" | "refusing" | "endless" | "schemas"
-        | "no_tools" | "ours" => {}
+        // Installs something first, and tells so.
+        "busy" => {
+            for step in 0..60 {
+                eprintln!("installing {step}");
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+        }
+        // Says nothing until the file is there.
+        "waits" => {
+            let file = std::env::args().nth(2).unwrap();
+            while !std::path::Path::new(&file).exists() {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
+        "newer" | "usual" | "silent" | "stubborn" | "refusing" | "endless" | "circle"
+        | "schemas" | "no_tools" | "ours" => {}
         other => panic!("no mode {other:?}"),
     }
     let mut server = Server {
@@ -138,6 +152,11 @@ impl Server {
                     json!({"tools": tools, "nextCursor": (page + 1).to_string()}),
                 );
             }
+            "circle" => {
+                let tool = |name: &str| json!({"name": name, "inputSchema": {}});
+                let tools = [tool("a"), tool("b")];
+                return answer(id, json!({"tools": tools, "nextCursor": "same"}));
+            }
             "schemas" => schemas(),
             _ => self.tools(),
         };
@@ -162,6 +181,11 @@ impl Server {
             tool("fail", writes.clone()),
             tool("refuse", writes.clone()),
             tool("nonsense", writes.clone()),
+            tool("bare", writes.clone()),
+            json!({
+                "name": "misfit", "inputSchema": {}, "annotations": {"readOnlyHint": true},
+                "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+            }),
             tool("huge", writes.clone()),
             tool("too_huge", writes.clone()),
             tool("change", writes.clone()),
@@ -201,7 +225,7 @@ impl Server {
         match message["params"]["name"].as_str().unwrap() {
             "echo" | "echo_2" | "whoami" | "typed" => answer(
                 id,
-                json!({"content": [{"type": "text", "text": "see structuredContent"}], "structuredContent": arguments}),
+                json!({"content": [{"type": "text", "text": arguments.to_string()}], "structuredContent": arguments}),
             ),
             "received" => answer(
                 id,
@@ -230,6 +254,11 @@ impl Server {
                 json!({"isError": true, "content": [{"type": "text", "text": "no such \u{1b}[2Jrepository"}]}),
             ),
             "refuse" => refuse(id, -32602, "text must be a haiku"),
+            "bare" => answer(id, json!({})),
+            "misfit" => answer(
+                id,
+                json!({"content": [], "structuredContent": {"n": "many"}}),
+            ),
             "nonsense" => answer(id, json!({"content": "none"})),
             "huge" => text(id, &"x".repeat(1_000_000)),
             "too_huge" => text(id, &"x".repeat(17_000_000)),
@@ -303,6 +332,9 @@ fn schemas() -> Vec<Value> {
     vec![
         json!({"name": "good", "inputSchema": {"type": "object"}}),
         json!({"name": "remote", "inputSchema": remote}),
+        json!({"name": "later", "inputSchema": {}, "execution": {"taskSupport": "required"}}),
+        json!({"name": "later_or_now", "inputSchema": {}, "execution": {"taskSupport": "optional"}}),
+        json!({"name": "php", "inputSchema": {"type": "object", "properties": []}}),
         json!({"name": "bad", "inputSchema": bad}),
         json!({"name": "twice", "inputSchema": {}}),
         json!({"name": "twice", "inputSchema": {}}),

@@ -219,6 +219,36 @@ async fn a_servers_progress_is_forwarded_while_the_call_runs() {
 }
 
 #[tokio::test]
+async fn an_error_of_time_names_the_setting_that_is_in_force() {
+    let seconds = Duration::from_secs;
+    let limits = |timeout, timeout_max| async move {
+        let mut config = odd("usual");
+        (config.timeout, config.timeout_max) = (timeout, timeout_max);
+        let servers = started(config).await;
+        let tool = tool(&servers, "odd__echo");
+        let limit = tool.timeout().unwrap_or(seconds(30));
+        let most = tool.timeout_with_progress(limit);
+        let errors = [tool.timed_out(limit, false), tool.timed_out(most, true)];
+        errors.map(|error| error.to_string())
+    };
+    let late = |limit: &str| format!("the tool did not finish within {limit}");
+    assert_eq!(
+        limits(None, None).await,
+        [
+            late("30 s (tool_timeout)"),
+            late("300 s (max_timeout of the MCP server odd)")
+        ]
+    );
+    assert_eq!(
+        limits(Some(seconds(5)), Some(seconds(60))).await,
+        [
+            late("5 s (timeout of the MCP server odd)"),
+            late("60 s (max_timeout of the MCP server odd)")
+        ]
+    );
+}
+
+#[tokio::test]
 async fn only_a_server_of_ours_is_told_in_which_conversation_its_tools_are_called() {
     for (mode, is_told) in [("usual", false), ("ours", true)] {
         let servers = started(odd(mode)).await;
@@ -339,7 +369,8 @@ async fn a_failed_start_has_the_servers_last_lines() {
         panic!("it does not run")
     };
     assert!(
-        reason.contains("within 0.3 s (start_timeout)") && reason.contains("it still runs"),
+        reason.contains("no sign of life for 0.3 s (start_timeout)")
+            && reason.contains("it still runs"),
         "{reason}"
     );
 
@@ -348,6 +379,68 @@ async fn a_failed_start_has_the_servers_last_lines() {
         panic!("it does not run")
     };
     assert!(reason.contains("not on Sundays"), "{reason}");
+    // Both handshakes were tried, and each has its reason.
+    assert!(
+        reason.contains("server/discover: it refuses the handshake: no such method"),
+        "{reason}"
+    );
+}
+
+#[tokio::test]
+async fn a_start_that_takes_long_is_waited_for_while_something_happens() {
+    let mut busy = odd("busy");
+    busy.start_timeout = Duration::from_secs(2);
+    started(busy).await;
+}
+
+#[tokio::test]
+async fn a_server_that_starts_late_is_told_of_and_can_be_used_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let mut late = odd("waits");
+    late.start_timeout = Duration::from_millis(300);
+    let Transport::Child(child) = &mut late.via else {
+        panic!("it is a child")
+    };
+    child.arguments.push(go.to_str().unwrap().to_owned());
+    let servers = start(late).await.unwrap();
+    let health = report(&servers).health;
+    assert!(matches!(health, Health::Failed { .. }), "{health}");
+    std::fs::write(go, "").unwrap();
+    let told = tokio::time::timeout(LONG, servers.next_notices()).await;
+    let told = format!("{:?}", told.unwrap());
+    assert!(told.contains("has started now; its "), "{told}");
+    assert_eq!(report(&servers).health, Health::Connected);
+}
+
+#[tokio::test]
+async fn a_result_that_breaks_its_own_schema_is_used_and_told_of_once() {
+    let servers = started(odd("usual")).await;
+    for _ in 0..2 {
+        let result = call(&servers, "odd__misfit").await.unwrap();
+        assert_eq!(result, json!({"n": "many"}));
+    }
+    let notices = servers.notices();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(
+        notices[0].1.contains("a result of misfit does not fit"),
+        "{notices:?}"
+    );
+    // Nor is no result at all a failure.
+    assert_eq!(call(&servers, "odd__bare").await.unwrap(), json!([]));
+}
+
+#[tokio::test]
+async fn a_list_that_leads_in_a_circle_is_told_in_one_line() {
+    let servers = started(odd("circle")).await;
+    let report = report(&servers);
+    assert_eq!(report.tools.len(), 2);
+    assert_eq!((report.left_out.len(), report.warnings.len()), (0, 1));
+    assert!(
+        report.warnings[0].contains("in a circle"),
+        "{:?}",
+        report.warnings
+    );
 }
 
 #[tokio::test]
@@ -437,6 +530,8 @@ async fn tools_that_cannot_join_are_named_with_the_reason() {
         ("odd__a_b", "a-b"),
         ("odd__a_b_2", "a.b"),
         ("odd__good", "good"),
+        ("odd__later_or_now", "later_or_now"),
+        ("odd__php", "php"),
         ("odd__twice", "twice"),
     ];
     assert_eq!(joined, expected);
@@ -445,7 +540,7 @@ async fn tools_that_cannot_join_are_named_with_the_reason() {
         .iter()
         .map(|tool| tool.original.as_str())
         .collect();
-    assert_eq!(left_out, ["bad", "remote", "twice"]);
+    assert_eq!(left_out, ["bad", "later", "remote", "twice"]);
     assert!(
         report
             .left_out
