@@ -172,7 +172,7 @@ fn a_vault_is_named_completed_attached_and_written_to() {
         .line("/memory")
         .prompts_after("  Ana rides to work")
         .line("/undo")
-        .prompts_after("again.");
+        .prompts_after("is forgotten.");
     terminal.keys("what of @dia\t").sees("@Projects/Diana");
     terminal
         .line("and @nobody?")
