@@ -97,7 +97,7 @@ fn other_answers_and_other_words_are_kept_beside_the_first() {
         .prompts_after("that many messages");
     terminal
         .line("/rewind")
-        .sees("in the place of")
+        .sees("the next message replaces")
         .waits("the words at the prompt", |screen| {
             screen.contents().trim_end().ends_with("you> something hot")
         });
