@@ -1,7 +1,7 @@
 //! Templates of daily notes: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a colon, and
 //! the calls of the plugin Templater that need no program: titles and dates.
 
-use jiff::{ToSpan as _, Zoned};
+use jiff::{Span, Zoned};
 use serde_json::Value;
 
 use super::locale::Locale;
@@ -112,7 +112,7 @@ fn templater_value(call: &str, title: &str, time: &Zoned, locale: Locale) -> Opt
         ("tp.date.yesterday", None) => -1,
         _ => return None,
     };
-    let day = time.checked_add(offset.days()).ok()?;
+    let day = time.checked_add(Span::new().try_days(offset).ok()?).ok()?;
     Some(format_moment_in(format, &day, locale))
 }
 
@@ -206,6 +206,10 @@ mod tests {
                 "Wednesday, 10 December",
             ),
             ("<% tp.date.now('YYYY-MM-DD', -7) %>", "2025-12-03"),
+            (
+                "<% tp.date.now('YYYY', 9999999999999) %>",
+                "<% tp.date.now('YYYY', 9999999999999) %>",
+            ),
             (
                 "<% tp.date.tomorrow(\"MM-DD\") %> <% tp.date.yesterday() %>",
                 "12-11 2025-12-09",
