@@ -26,7 +26,7 @@ const OTHER_MODELS: &str =
 const CODES_AND_FILES: &str = "\
 Exit codes:
   0 answered · 1 failed · 2 invalid command line or prompt · 3 configuration, key or data folder
-  4 needs a yes (adjutant pending list) · 5 provider unavailable or rate limited · 6 a limit was hit · 130 Ctrl-C
+  4 needs your confirmation (adjutant pending list) · 5 provider unavailable or rate limited · 6 a limit was hit · 130 Ctrl-C
 
 Files:
   ~/.config/adjutant/                       config.toml, .env, credentials.toml (adjutant config show, config path)

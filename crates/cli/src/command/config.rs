@@ -293,7 +293,7 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
                 "nothing was trusted: {file} sends {names} to {address}"
             ))
             .because(
-                "sending a variable to an address that a folder's file names needs a yes to that address",
+                "sending a variable to an address that a folder's file names needs your confirmation for that address",
             )
             .or_try("run it again at a terminal, which asks")
             .or_try(format!(

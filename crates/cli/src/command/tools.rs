@@ -115,10 +115,10 @@ pub(crate) async fn accept(
     let accepted = !changes.is_empty();
     if accepted && !yes {
         if !screen.asks() {
-            return Err(
-                CliError::confirmation_needed("agreeing to changed tools needs a yes")
-                    .or_try("run it again with -y"),
-            );
+            return Err(CliError::confirmation_needed(
+                "agreeing to changed tools needs your confirmation",
+            )
+            .or_try("run it again with -y"));
         }
         if !ask_yes_no(screen, "Agree to them as they are now? [y/N] ", false).await {
             screen.note("nothing was agreed to");

@@ -77,8 +77,10 @@ pub(crate) async fn run(
                     turn.turn,
                     clean_line(turn.user.as_str())
                 );
-                let needed = CliError::confirmation_needed(format!("{question}: it needs a yes"))
-                    .or_try("run it again with -y");
+                let needed = CliError::confirmation_needed(format!(
+                    "{question}: it needs your confirmation"
+                ))
+                .or_try("run it again with -y");
                 let question = format!("? {question}  [y] yes  [N] no: ");
                 require_yes(screen, &question, needed, "kept; nothing was ended").await?;
             }

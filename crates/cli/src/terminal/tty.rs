@@ -160,6 +160,21 @@ mod unix {
         }
     }
 
+    /// Wakes whoever waits for input of the terminal, if some of it was not read. Returns false if
+    /// there is none.
+    pub(crate) fn wake_reader_for_rest() -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut there = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
+        if !matches!(poll(&mut there, Some(&Timespec::default())), Ok(1..)) {
+            return false;
+        }
+        // Setting the mode that it has changes nothing, and the kernel reports the input anew.
+        if let Some(mode) = current() {
+            let _ = tcsetattr(stdin(), OptionalActions::Now, &mode);
+        }
+        true
+    }
+
     /// Suspends this process as the shell's job, in the mode in which the shell left the terminal,
     /// until the shell has it go on. Returns false if no shell waits for that: this process would
     /// stay suspended for ever.
@@ -188,7 +203,7 @@ mod unix {
 }
 
 #[cfg(unix)]
-pub(crate) use unix::{forget_typed, suspend};
+pub(crate) use unix::{forget_typed, suspend, wake_reader_for_rest};
 
 #[cfg(not(unix))]
 impl Mode {
@@ -203,6 +218,11 @@ impl Mode {
 
 #[cfg(not(unix))]
 pub(crate) fn forget_typed() {}
+
+#[cfg(not(unix))]
+pub(crate) fn wake_reader_for_rest() -> bool {
+    false
+}
 
 #[cfg(not(unix))]
 pub(crate) fn suspend() -> bool {

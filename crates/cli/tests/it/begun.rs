@@ -218,7 +218,7 @@ fn the_same_name_at_another_address_is_another_place() {
     config(&person.home, "http://gpu.invalid:1", "http://127.0.0.1:1");
     let run = person.home.pipe(&["chat", "-m", "llama-cpp/a"], b"");
     run.succeeds()
-        .says("llama-cpp/a (not on this machine) needs a yes to finish it");
+        .says("llama-cpp/a (not on this machine) needs your confirmation to finish it");
     assert_eq!(person.open().len(), 1);
 }
 

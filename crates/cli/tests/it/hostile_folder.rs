@@ -72,8 +72,11 @@ fn endless(path: &Path) {
     symlink("/dev/zero", path).unwrap();
 }
 
+/// Puts something that is no file at a path.
+type Make = fn(&Path);
+
 /// Each kind of file that is none, with the reason that is told.
-const KINDS: [(fn(&Path), &str); 3] = [
+const KINDS: [(Make, &str); 3] = [
     (endless, "it is a device, not a file"),
     (pipe, "it is a pipe, not a file"),
     (huge, "it has more than 1048576 bytes"),

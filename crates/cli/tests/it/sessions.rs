@@ -480,7 +480,7 @@ fn a_removal_needs_a_yes_and_says_what_went() {
     let waits = begin(&home, &model, "drop bread");
     home.run(&["sessions", "rm", &milk])
         .ends_with(4)
-        .says("needs a yes")
+        .says("needs your confirmation")
         .says("-y")
         .says("add milk");
     home.run(&["sessions", "rm", &milk, "--yes=delete_task"])

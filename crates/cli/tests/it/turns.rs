@@ -44,7 +44,7 @@ fn an_open_turn_is_listed_shown_and_ended() {
 
     home.run(&["turns", "drop", &turn])
         .ends_with(4)
-        .says("needs a yes");
+        .says("needs your confirmation");
     home.run(&["turns", "drop", "ffffffff", "-y"])
         .ends_with(1)
         .says("no open turn");

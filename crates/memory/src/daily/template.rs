@@ -1,7 +1,7 @@
 //! Templates of daily notes: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a colon, and
 //! the calls of the plugin Templater that need no program: titles and dates.
 
-use jiff::{ToSpan as _, Zoned};
+use jiff::{Span, Zoned};
 use serde_json::Value;
 
 use super::locale::Locale;
@@ -96,32 +96,34 @@ fn templater_value(call: &str, title: &str, time: &Zoned, locale: Locale) -> Opt
     if function == "tp.file.cursor" && arguments.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(String::new());
     }
-    let mut arguments = arguments.split(',').map(str::trim);
-    let format = match arguments.next().filter(|format| !format.is_empty()) {
-        Some(quoted) => unquoted(quoted)?,
-        None => "YYYY-MM-DD",
+    let (format, rest) = match arguments.trim() {
+        "" => ("YYYY-MM-DD", ""),
+        quoted => quoted_text(quoted)?,
     };
-    let offset: i64 = match (function, arguments.next()) {
-        ("tp.date.now", None) => 0,
-        ("tp.date.now", Some(days)) => days.parse().ok()?,
+    // A third argument would be a date of another note.
+    let days = match rest.trim().strip_prefix(',') {
+        Some(days) => Some(days.trim().parse::<i64>().ok()?),
+        None if rest.trim().is_empty() => None,
+        None => return None,
+    };
+    let offset = match (function, days) {
+        ("tp.date.now", days) => days.unwrap_or_default(),
         ("tp.date.tomorrow", None) => 1,
         ("tp.date.yesterday", None) => -1,
         _ => return None,
     };
-    // A third argument is a date of another note.
-    if arguments.next().is_some() {
-        return None;
-    }
-    let day = time.checked_add(offset.days()).ok()?;
+    let day = time.checked_add(Span::new().try_days(offset).ok()?).ok()?;
     Some(format_moment_in(format, &day, locale))
 }
 
-/// Returns the text between quotes of JavaScript. `None` if it is not one plain text.
-fn unquoted(text: &str) -> Option<&str> {
-    ['"', '\'', '`'].iter().find_map(|quote| {
-        let inner = text.strip_prefix(*quote)?.strip_suffix(*quote)?;
-        (!inner.contains([*quote, '\\', '$'])).then_some(inner)
-    })
+/// Returns the text between quotes of JavaScript, and what follows. `None` if it is not plain text.
+fn quoted_text(text: &str) -> Option<(&str, &str)> {
+    let quote = text
+        .chars()
+        .next()
+        .filter(|first| "\"'`".contains(*first))?;
+    let (inner, rest) = text.get(1..)?.split_once(quote)?;
+    (!inner.contains(['\\', '$'])).then_some((inner, rest))
 }
 
 /// Returns true if a template has code of the plugin Templater, which only that plugin can run.
@@ -204,6 +206,10 @@ mod tests {
                 "Wednesday, 10 December",
             ),
             ("<% tp.date.now('YYYY-MM-DD', -7) %>", "2025-12-03"),
+            (
+                "<% tp.date.now('YYYY', 9999999999999) %>",
+                "<% tp.date.now('YYYY', 9999999999999) %>",
+            ),
             (
                 "<% tp.date.tomorrow(\"MM-DD\") %> <% tp.date.yesterday() %>",
                 "12-11 2025-12-09",

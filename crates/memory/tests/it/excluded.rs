@@ -180,8 +180,7 @@ async fn a_note_that_is_asked_for_by_its_name_or_alias_comes_first() {
     );
     home.write(
         "Other.md",
-        &"A meeting, [[Meeting]], meeting. The quarterly review, a review each quarter.\n"
-            .repeat(5),
+        "A meeting, [[Meeting]], meeting. The quarterly review, a review each quarter.\n".repeat(5),
     );
     let notes = home.memory.notes().unwrap();
     for (query, first) in [

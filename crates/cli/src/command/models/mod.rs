@@ -47,10 +47,10 @@ pub(crate) async fn run(
             let place = Place::parse(settings, Some(&name))?;
             if !yes {
                 if !screen.asks() {
-                    return Err(
-                        CliError::confirmation_needed("deleting a model needs a yes")
-                            .or_try("run it again with -y"),
-                    );
+                    return Err(CliError::confirmation_needed(
+                        "deleting a model needs your confirmation",
+                    )
+                    .or_try("run it again with -y"));
                 }
                 let question = format!("Delete the model {}? [y/N] ", clip(&name, 200));
                 if !ask_yes_no(screen, &question, false).await {

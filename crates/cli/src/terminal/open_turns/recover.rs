@@ -305,7 +305,7 @@ fn needs_confirmation(open: &OpenTurn, why: &str, own: &dyn LanguageModel) -> Cl
     let own = placed(own.id(), own.capabilities().local);
     let mut error = CliError::confirmation_needed("this conversation still has an unfinished turn")
         .because(format!(
-            "it began with {}, which cannot go on ({why}); {own} needs a yes to finish it",
+            "it began with {}, which cannot go on ({why}); {own} needs your confirmation to finish it",
             open.origin.name()
         ));
     if let Some(model) = &open.origin.model

@@ -64,7 +64,7 @@ fn users(team: &Team<'_>, rows: impl Fn() -> Vec<String>) {
         .says("nothing is kept");
     team.run(&["users", "delete", ANNA])
         .ends_with(4)
-        .says("needs a yes");
+        .says("needs your confirmation");
     assert!(
         rows().iter().any(|row| row.contains(ANNA)),
         "the scan of all tables sees what is there"

@@ -172,9 +172,18 @@ fn ctrl_z_suspends_at_the_prompt_and_while_an_answer_arrives() {
                 .rfind(|line| !line.trim().is_empty())
                 .is_some_and(|line| line.trim_end() == "shell>")
     });
-    terminal.line("fg").sees("The first half.").keys(CTRL_C);
+    // Before it goes on, a Ctrl-C would be the shell's.
+    terminal.line("fg").waits("the live line again", |screen| {
+        let contents = screen.contents();
+        let below = contents.rsplit("Stopped").next();
+        below.is_some_and(|below| below.contains("And"))
+    });
+    terminal.keys(CTRL_C);
     terminal.prompts_after("The first half.");
-    terminal.keys(CTRL_D).sees("shell>");
+    // Keys that are typed before the shell reads them would be lost.
+    terminal.keys(CTRL_D).waits("the shell", |screen| {
+        screen.contents().trim_end().ends_with("shell>")
+    });
     terminal.line("exit");
     terminal.ends_with(0);
     assert_eq!(messages(&home), ["half a line"]);

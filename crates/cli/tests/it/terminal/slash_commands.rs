@@ -97,7 +97,7 @@ fn other_answers_and_other_words_are_kept_beside_the_first() {
         .prompts_after("that many messages");
     terminal
         .line("/rewind")
-        .sees("in the place of")
+        .sees("the next message replaces")
         .waits("the words at the prompt", |screen| {
             screen.contents().trim_end().ends_with("you> something hot")
         });
@@ -172,7 +172,7 @@ fn a_vault_is_named_completed_attached_and_written_to() {
         .line("/memory")
         .prompts_after("  Ana rides to work")
         .line("/undo")
-        .prompts_after("again.");
+        .prompts_after("is forgotten.");
     terminal.keys("what of @dia\t").sees("@Projects/Diana");
     terminal
         .line("and @nobody?")

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
 
+use crate::terminal::tty;
+
 /// Two keys within this time come from a program: a person who types fast takes ten times as long.
 const SAME_BURST: Duration = Duration::from_millis(5);
 
@@ -49,12 +51,12 @@ impl Bursts {
             // Input that is there already was typed before the line could be read.
             _ => Duration::ZERO,
         };
-        if !poll(wait).unwrap_or(false) {
+        if !has_more(wait) {
             return None;
         }
         let mut typed = TypedText::after_enter();
         let mut rest = Rest::default();
-        while poll(PAUSE).unwrap_or(false) {
+        while has_more(PAUSE) {
             let Ok(event) = read() else { break };
             match event {
                 Event::Resize(columns, rows) => rest.resized = Some((columns, rows)),
@@ -72,6 +74,16 @@ impl Bursts {
         }
         Some(rest)
     }
+}
+
+/// Returns true if there is more input within this time.
+fn has_more(wait: Duration) -> bool {
+    if poll(wait).unwrap_or(false) {
+        return true;
+    }
+    // The reader of keys takes a thousand bytes at a time and is woken by new input alone: what it
+    // has left behind would wait for the next key.
+    tty::wake_reader_for_rest() && poll(PAUSE).unwrap_or(false)
 }
 
 fn is_interrupt(event: &Event) -> bool {
