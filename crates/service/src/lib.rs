@@ -54,6 +54,7 @@ mod json_object; // JSON bodies that must be objects
 mod limit_setting; // settings that change the limits of a turn
 mod live; // runs in progress in this process, and their events
 mod mcp; // the MCP server's route
+mod mcp_error; // errors of /mcp
 mod mcp_sessions; // sessions of MCP clients
 mod mcp_turns; // turns requested by MCP clients
 mod me; // the caller, the agent and its capabilities

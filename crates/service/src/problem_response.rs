@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::mcp;
+use crate::mcp_error::{self, PostedId};
 use crate::openai;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
@@ -40,9 +40,9 @@ pub(crate) async fn complete(State(app): State<Shared>, request: Request, next: 
     }
     let mut completed = if openai::speaks_at(&path) {
         openai::error_response(&problem)
-    } else if mcp::speaks_at(&path) {
-        let posted = response.extensions_mut().remove::<mcp::PostedId>();
-        mcp::error_response(problem.for_request(path, id), posted)
+    } else if mcp_error::speaks_at(&path) {
+        let posted = response.extensions_mut().remove::<PostedId>();
+        mcp_error::error_response(problem.for_request(path, id), posted)
     } else {
         problem.for_request(path, id).into_response()
     };

@@ -64,3 +64,44 @@ fn shares(window: u32, reports: &[ServerReport]) -> Option<String> {
     let more = if sizes.len() > NAMED_MAX { ", …" } else { "" };
     Some(format!("{all} ({}{more})", named.join(", ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::Annotations;
+    use adjutant_mcp::client::{Health, JoinedTool, ServerName};
+
+    use super::*;
+
+    fn report(name: &str, tokens: u32) -> ServerReport {
+        ServerReport {
+            name: ServerName::new(name).unwrap(),
+            place: String::new(),
+            health: Health::Connected,
+            software: None,
+            tools: vec![JoinedTool {
+                name: format!("{name}__t"),
+                original: "t".to_owned(),
+                title: None,
+                annotations: Annotations::default(),
+                tokens,
+            }],
+            left_out: Vec::new(),
+            changed: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_largest_servers_are_named_from_a_quarter_of_the_window_on() {
+        let reports = [report("small", 100), report("large", 1_900)];
+        assert_eq!(shares(8_001, &reports), None);
+        assert_eq!(
+            shares(8_000, &reports).as_deref(),
+            Some("2000 (large 1900, small 100)")
+        );
+        assert_eq!(remedy(8_001, &reports), None);
+        let many: Vec<ServerReport> = (0..7).map(|n| report(&format!("s{n}"), 10)).collect();
+        assert!(shares(100, &many).unwrap().ends_with("s4 10, …)"));
+        assert_eq!(shares(100, &[report("none", 0)]), None);
+    }
+}

@@ -6,6 +6,7 @@
 
 mod client; // configuration of clients
 mod configure; // servers in the user's configuration
+mod entry; // a server's entry in it
 mod inspect; // one server: its tools, prompts and resources
 mod server_json; // servers in the format of other clients
 

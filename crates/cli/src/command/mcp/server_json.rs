@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::configure::Entry;
+use super::entry::Entry;
 
 /// A server in the JSON.
 #[derive(Debug, PartialEq)]
