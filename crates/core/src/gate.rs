@@ -341,9 +341,10 @@ impl Gate {
             .and_then(|origin| origin.suspicion(&**tool, &call.arguments, &arguments));
         match (permission, &mut suspicion) {
             (Permission::Allow, Some(_)) => permission = Permission::Confirm,
-            // The policy confirms every call of the tool.
-            (_, Some(suspicion)) => suspicion.for_conversation = false,
-            (_, None) => {}
+            // The policy confirms every call of the tool, so that this is said only if there is a
+            // reason for doubt.
+            (_, Some(found)) if found.after_others => found.for_conversation = false,
+            (_, _) => suspicion = None,
         }
         if permission == Permission::Deny {
             return refuse(

@@ -187,7 +187,7 @@ impl OwnWords {
                 spaced.extend(letter.to_lowercase());
             }
         }
-        self.name(&spaced)
+        self.foreign_text(&spaced) == Foreign::Nothing
     }
 
     /// Returns the degree to which a value under this name is not in the person's words.

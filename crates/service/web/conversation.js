@@ -147,7 +147,7 @@ export const isQuestion = (call) => call.kind !== "awaits_result";
 
 /** A pending call in the form of `/v1/chat` and `/v1/threads`, made from an interrupt of AG-UI. */
 export function pendingOf(interrupt) {
-  const { tool, args, kind, since } = interrupt.metadata ?? {};
+  const { tool, args, kind, since, for_conversation } = interrupt.metadata ?? {};
   return {
     interrupt_id: interrupt.id,
     call_id: interrupt.toolCallId,
@@ -157,6 +157,7 @@ export function pendingOf(interrupt) {
     preview: interrupt.message ?? "",
     expires_at: interrupt.expiresAt,
     since,
+    for_conversation,
   };
 }
 

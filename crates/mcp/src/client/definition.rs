@@ -132,8 +132,13 @@ fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
     let hints = tool.annotations.clone().unwrap_or_default();
     let destructive = is_listed(&rules.destructive, &tool.name);
     // The operator's rules go before the server's hints.
-    let read_only = !destructive
-        && (is_listed(&rules.read_only, &tool.name) || hints.read_only_hint.unwrap_or(false));
+    let is_trusted = is_listed(&rules.read_only, &tool.name);
+    let read_only = !destructive && (is_trusted || hints.read_only_hint.unwrap_or(false));
+    // Who lets reads of a server run that says nothing about them means this server, and not any
+    // address that a call names. Otherwise the protocol assumes that a tool reaches out.
+    let reaches_out = hints
+        .open_world_hint
+        .unwrap_or_else(|| !is_trusted || takes_address(tool));
     // If the server's hint about destruction is overruled, its hint about repeats is not trusted
     // either.
     let idempotent =
@@ -142,8 +147,26 @@ fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
         read_only,
         destructive: !read_only && (destructive || hints.is_destructive()),
         idempotent: !read_only && idempotent,
+        closed_world: read_only && !reaches_out,
         ..Annotations::default()
     }
+}
+
+/// Returns true if a tool's schema says that an argument is an address.
+fn takes_address(tool: &Tool) -> bool {
+    let properties = tool
+        .input_schema
+        .get("properties")
+        .and_then(Value::as_object);
+    let is_address = |(name, schema): (&String, &Value)| {
+        let name = name.to_lowercase();
+        let format = schema.get("format").and_then(Value::as_str);
+        ["url", "uri", "urls", "uris"]
+            .iter()
+            .any(|end| name.ends_with(end))
+            || matches!(format, Some("uri" | "url" | "uri-reference"))
+    };
+    properties.is_some_and(|properties| properties.iter().any(is_address))
 }
 
 /// Returns the JSON Schema for the model, and the values to inject.
@@ -303,7 +326,13 @@ mod tests {
             read_only: names(&["t"]),
             ..ToolRules::default()
         };
-        assert!(nature(json!({}), &rules).read_only);
+        let trusted = nature(json!({}), &rules);
+        assert!(trusted.read_only && trusted.closed_world);
+        let tool = json!({"name": "t", "inputSchema": {"type": "object", "properties": {"pageUrl": {"type": "string"}}}});
+        let fetches = accepted(tool, &rules).unwrap().definition.annotations;
+        assert!(fetches.read_only && !fetches.closed_world);
+        let mailbox = json!({"readOnlyHint": true, "openWorldHint": false});
+        assert!(nature(mailbox, &ToolRules::default()).closed_world);
         let rules = ToolRules {
             idempotent: names(&["t"]),
             ..ToolRules::default()

@@ -99,6 +99,7 @@ function Approval({ call, choice, title, first }) {
       : html`<div class="row">
           <button type="button" class="button is-plain" ref=${first} onClick=${() => say({ approved: false })}>${no}</button>
           <button type="button" class=${classes("button", danger ? "is-danger" : "is-main")} onClick=${() => say({ approved: true })}>${yes}</button>
+          ${call.for_conversation ? html`<button type="button" class="button" onClick=${() => say({ approved: true, for_conversation: true })}>${t("ask.for_conversation")}</button>` : null}
           <button type="button" class="button is-bare" onClick=${() => setEditing(true)}><${Icon} name="edit" />${t("common.edit")}</button>
         </div>`}`;
 }
@@ -195,13 +196,14 @@ export function AskAll() {
   if (open.length < 2) return null;
   const all = open.map(({ tool }) => labels(tool));
   const [yes, no] = all.every(({ deletes }) => deletes) ? ["ask.all_delete", "ask.all_keep"] : ["ask.all_yes", "ask.all_no"];
-  const say = (approved) => answerAll(open.map(({ interrupt_id }) => interrupt_id), { approved });
+  const say = (approved, more) => answerAll(open.map(({ interrupt_id }) => interrupt_id), { approved, ...more });
   return html`<section class="ask-all" aria-labelledby="ask-all">
     <h3 id="ask-all">${t("ask.all_title", { count: open.length })}</h3>
     <ol>${open.map((call) => html`<li key=${call.interrupt_id} dir="auto">${question(call.preview)}</li>`)}</ol>
     <div class="row">
       <button type="button" class="button is-plain" onClick=${() => say(false)}>${t(no, { count: open.length })}</button>
       <button type="button" class=${classes("button", all.some(({ danger }) => danger) ? "is-danger" : "is-main")} onClick=${() => say(true)}>${t(yes, { count: open.length })}</button>
+      ${open.every((call) => call.for_conversation) ? html`<button type="button" class="button" onClick=${() => say(true, { for_conversation: true })}>${t("ask.for_conversation")}</button>` : null}
     </div>
   </section>`;
 }

@@ -250,6 +250,7 @@ export const WORDS = {
   // Questions.
   "ask.yes": "Ausführen",
   "ask.no": "Nicht ausführen",
+  "ask.for_conversation": "Ja, in diesem Gespräch",
   "ask.chosen": "{choice} – wartet auf deine übrigen Antworten",
   "ask.expires": "Läuft {when} ab. Ohne Antwort geschieht nichts.",
   "ask.arguments": "Argumente",

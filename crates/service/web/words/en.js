@@ -250,6 +250,7 @@ export const WORDS = {
   // Questions.
   "ask.yes": "Do it",
   "ask.no": "Don’t",
+  "ask.for_conversation": "Yes, in this conversation",
   "ask.chosen": "{choice} – waiting for your other answers",
   "ask.expires": "Expires {when}. Without an answer, nothing is done.",
   "ask.arguments": "Arguments",

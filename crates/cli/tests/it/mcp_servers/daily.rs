@@ -13,35 +13,160 @@ type Turn = (&'static str, Vec<(&'static str, Value)>, bool);
 fn turns() -> Vec<Turn> {
     let note = "The rent rises to 1,200 in May.";
     vec![
-        ("good morning, what is on my list?", vec![("list_tasks", json!({}))], false),
-        ("add buy milk", vec![("add_task", json!({"description": "Buy milk"}))], false),
-        ("and call the dentist tomorrow", vec![("add_task", json!({"description": "Call the dentist tomorrow"}))], false),
-        ("any new mail?", vec![("daily__list_mails", json!({}))], false),
-        ("what does Anna write?", vec![("daily__read_mail", json!({"id": 5}))], false),
-        ("put lunch with Anna on Friday on my list", vec![("add_task", json!({"description": "Lunch with Anna on Friday"}))], false),
-        ("tell her yes, I am coming", vec![("daily__send_mail", json!({"to": "anna@home.example", "subject": "Lunch on Friday", "body": "Yes, I am coming."}))], true),
-        ("archive the mail Lunch on Friday", vec![("daily__archive_mail", json!({"id": 5}))], false),
-        ("milk is bought", vec![("complete_task", json!({"task_id": "milk"}))], false),
-        ("what is the weather in Oslo?", vec![("daily__search_web", json!({"query": "weather Oslo"}))], false),
-        ("read https://weather.example/oslo", vec![("daily__fetch", json!({"url": "https://weather.example/oslo"}))], false),
-        ("note in my diary: the dentist was kind", vec![("write_daily_note", json!({"text": "The dentist was kind."}))], false),
-        ("find the mails about the invoice", vec![("daily__search_mails", json!({"query": "invoice"}))], false),
-        ("remind me to pay invoice 1207 by Friday", vec![("add_task", json!({"description": "Pay invoice 1207 by Friday"}))], false),
-        ("what did I write about Berlin?", vec![("search_notes", json!({"query": "Berlin"}))], false),
-        ("open the note Berlin", vec![("read_note", json!({"path": "Berlin.md"}))], false),
-        ("write a note Rent: the rent rises to 1,200 in May", vec![("write_note", json!({"path": "Rent.md", "content": note}))], false),
-        ("read it to me", vec![("read_note", json!({"path": "Rent.md"}))], false),
-        ("rename buy milk to buy oat milk", vec![("update_task", json!({"task_id": "milk", "description": "Buy oat milk"}))], false),
-        ("what was I told about Anna?", vec![("recall", json!({"query": "Anna"}))], false),
-        ("how much was invoice 1207?", vec![("daily__search_mails", json!({"query": "1207"}))], false),
-        ("send 'I have paid' to billing@shop.example, subject Invoice 1207", vec![("daily__send_mail", json!({"to": "billing@shop.example", "subject": "Invoice 1207", "body": "I have paid"}))], false),
-        ("the invoice is done", vec![("complete_task", json!({"task_id": "invoice"}))], false),
-        ("look for a museum in Berlin", vec![("daily__search_web", json!({"query": "museum Berlin"}))], false),
-        ("add visit the museum", vec![("add_task", json!({"description": "Visit the museum"}))], false),
+        (
+            "good morning, what is on my list?",
+            vec![("list_tasks", json!({}))],
+            false,
+        ),
+        (
+            "add buy milk",
+            vec![("add_task", json!({"description": "Buy milk"}))],
+            false,
+        ),
+        (
+            "and call the dentist tomorrow",
+            vec![(
+                "add_task",
+                json!({"description": "Call the dentist tomorrow"}),
+            )],
+            false,
+        ),
+        (
+            "any new mail?",
+            vec![("daily__list_mails", json!({}))],
+            false,
+        ),
+        (
+            "what does Anna write?",
+            vec![("daily__read_mail", json!({"id": 5}))],
+            false,
+        ),
+        (
+            "put lunch with Anna on Friday on my list",
+            vec![(
+                "add_task",
+                json!({"description": "Lunch with Anna on Friday"}),
+            )],
+            false,
+        ),
+        (
+            "tell her yes, I am coming",
+            vec![(
+                "daily__send_mail",
+                json!({"to": "anna@home.example", "subject": "Lunch on Friday", "body": "Yes, I am coming."}),
+            )],
+            true,
+        ),
+        (
+            "archive the mail Lunch on Friday",
+            vec![("daily__archive_mail", json!({"id": 5}))],
+            false,
+        ),
+        (
+            "milk is bought",
+            vec![("complete_task", json!({"task_id": "milk"}))],
+            false,
+        ),
+        (
+            "what is the weather in Oslo?",
+            vec![("daily__search_web", json!({"query": "weather Oslo"}))],
+            false,
+        ),
+        (
+            "read https://weather.example/oslo",
+            vec![(
+                "daily__fetch",
+                json!({"url": "https://weather.example/oslo"}),
+            )],
+            false,
+        ),
+        (
+            "note in my diary: the dentist was kind",
+            vec![("write_daily_note", json!({"text": "The dentist was kind."}))],
+            false,
+        ),
+        (
+            "find the mails about the invoice",
+            vec![("daily__search_mails", json!({"query": "invoice"}))],
+            false,
+        ),
+        (
+            "remind me to pay invoice 1207 by Friday",
+            vec![(
+                "add_task",
+                json!({"description": "Pay invoice 1207 by Friday"}),
+            )],
+            false,
+        ),
+        (
+            "what did I write about Berlin?",
+            vec![("search_notes", json!({"query": "Berlin"}))],
+            false,
+        ),
+        (
+            "open the note Berlin",
+            vec![("read_note", json!({"path": "Berlin.md"}))],
+            false,
+        ),
+        (
+            "write a note Rent: the rent rises to 1,200 in May",
+            vec![("write_note", json!({"path": "Rent.md", "content": note}))],
+            false,
+        ),
+        (
+            "read it to me",
+            vec![("read_note", json!({"path": "Rent.md"}))],
+            false,
+        ),
+        (
+            "rename buy milk to buy oat milk",
+            vec![(
+                "update_task",
+                json!({"task_id": "milk", "description": "Buy oat milk"}),
+            )],
+            false,
+        ),
+        (
+            "what was I told about Anna?",
+            vec![("recall", json!({"query": "Anna"}))],
+            false,
+        ),
+        (
+            "how much was invoice 1207?",
+            vec![("daily__search_mails", json!({"query": "1207"}))],
+            false,
+        ),
+        (
+            "send 'I have paid' to billing@shop.example, subject Invoice 1207",
+            vec![(
+                "daily__send_mail",
+                json!({"to": "billing@shop.example", "subject": "Invoice 1207", "body": "I have paid"}),
+            )],
+            false,
+        ),
+        (
+            "the invoice is done",
+            vec![("complete_task", json!({"task_id": "invoice"}))],
+            false,
+        ),
+        (
+            "look for a museum in Berlin",
+            vec![("daily__search_web", json!({"query": "museum Berlin"}))],
+            false,
+        ),
+        (
+            "add visit the museum",
+            vec![("add_task", json!({"description": "Visit the museum"}))],
+            false,
+        ),
         ("what is open?", vec![("list_tasks", json!({}))], false),
         ("show my notes", vec![("list_notes", json!({}))], false),
         ("new mail?", vec![("daily__list_mails", json!({}))], false),
-        ("write in my diary that we had lunch", vec![("write_daily_note", json!({"text": "We had lunch."}))], false),
+        (
+            "write in my diary that we had lunch",
+            vec![("write_daily_note", json!({"text": "We had lunch."}))],
+            false,
+        ),
         ("thank you, good night", vec![], false),
     ]
 }

@@ -5,7 +5,7 @@ text() { say "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 mailbox='"annotations":{"readOnlyHint":true,"openWorldHint":false}'
 web='"annotations":{"readOnlyHint":true,"openWorldHint":true}'
 while IFS= read -r line; do
-  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  id=$(printf '%s' "$line" | sed -n 's/^[^{]*{[^{]*"id":\([0-9]*\).*/\1/p')
   case $line in
     *'"method":"initialize"'*)
       say '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"daily","version":"1"}}' ;;

@@ -206,7 +206,7 @@ fn a_server_that_is_killed_in_a_call_leaves_it_in_doubt_and_says_so() {
         &calls("shell__die", &json!({})),
         r#"{"text": "{{result}}"}"#,
     ]);
-    let (code, answer) = home.ask(&model, "end it");
+    let (code, answer) = home.ask(&model, "die");
     assert_eq!(
         (code, answer["outcome"].as_str()),
         (4, Some("INTERRUPTED:IN_DOUBT")),
@@ -337,7 +337,7 @@ fn a_service_without_a_server_that_is_required_is_not_ready() {
     let serving = Serving::start(&mut home.serve_command(&model));
     let ready = || send(&serving.address, "GET", "/readyz", &[], "").unwrap();
     assert_eq!(ready().status, 200);
-    let answer = serving.chat(serving.token(), &json!({"message": "end it"}));
+    let answer = serving.chat(serving.token(), &json!({"message": "die"}));
     assert_eq!(
         answer.body["decision"], "REQUEST_CONFIRMATION",
         "{answer:?}"

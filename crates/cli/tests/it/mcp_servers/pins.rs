@@ -239,7 +239,7 @@ fn a_service_prints_a_change_when_it_comes() {
     let (serving, words) = Serving::start_with_stderr(&mut home.command(&serve));
     // It comes back as another.
     rug_pull(&home);
-    serving.chat(serving.token(), &json!({"message": "end it"}));
+    serving.chat(serving.token(), &json!({"message": "die"}));
     let told = BufReader::new(words)
         .lines()
         .map(Result::unwrap)
