@@ -94,12 +94,12 @@ mod tests {
     #[test]
     fn the_largest_servers_are_named_from_a_quarter_of_the_window_on() {
         let reports = [report("small", 100), report("large", 1_900)];
-        assert_eq!(shares(8_001, &reports), None);
+        assert_eq!(shares(8_004, &reports), None);
         assert_eq!(
             shares(8_000, &reports).as_deref(),
             Some("2000 (large 1900, small 100)")
         );
-        assert_eq!(remedy(8_001, &reports), None);
+        assert_eq!(remedy(8_004, &reports), None);
         let many: Vec<ServerReport> = (0..7).map(|n| report(&format!("s{n}"), 10)).collect();
         assert!(shares(100, &many).unwrap().ends_with("s4 10, …)"));
         assert_eq!(shares(100, &[report("none", 0)]), None);

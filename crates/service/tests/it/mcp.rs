@@ -79,7 +79,7 @@ async fn conversations_are_resources_of_their_user() {
     let unknown = answer(&service, &anna, "tools/call", json!({"name": "nothing"})).await;
     let message = unknown["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains(", ask") && message.contains("add_task"),
+        message.contains(" ask,") && message.contains("add_task"),
         "{message}"
     );
     let uri = &listed["resources"][1]["uri"];
