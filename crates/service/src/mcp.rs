@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use adjutant_mcp::server::MayNotAnswer;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
@@ -16,7 +17,7 @@ use crate::mcp_sessions::SESSION_ID;
 use crate::problem::Problem;
 use crate::problem_response::is_plain_text;
 use crate::state::Shared;
-use crate::user::User;
+use crate::user::SignedIn;
 
 /// Most open sessions of a user. An unused one expires after five minutes.
 const SESSIONS_MAX: usize = 100;
@@ -36,8 +37,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().route("/mcp", any(handle))
 }
 
-async fn handle(State(app): State<Shared>, User(user): User, request: Request) -> Response {
-    let sessions = app.mcp.sessions_of(&user);
+async fn handle(
+    State(app): State<Shared>,
+    SignedIn(caller): SignedIn,
+    mut request: Request,
+) -> Response {
+    if !caller.may_answer() {
+        request.extensions_mut().insert(MayNotAnswer);
+    }
+    let sessions = app.mcp.sessions_of(&caller.user);
     // Checked before the library creates the session. Concurrent requests may exceed the limit by a
     // few, which does no harm.
     if may_open(&request) && sessions.open.sessions.read().await.len() >= SESSIONS_MAX {
