@@ -314,7 +314,7 @@ fn variable(
 impl From<RunError> for CliError {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::EmptyMessage | RunError::MessageTooLarge { .. } => {
+            RunError::EmptyMessage | RunError::MessageTooLarge { .. } | RunError::MayNotAnswer => {
                 Self::usage(error.to_string())
             }
             RunError::MessageTooLong { .. } => Self::usage(error.to_string())

@@ -61,11 +61,11 @@ static FUNCTION_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
 /// The degree to which a value is not in a person's own words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Foreign {
-    /// Nothing in it is.
+    /// All of it is in the person's words, or follows from them.
     Nothing,
-    /// Words, dates or ids are, which a person may allow for a conversation.
+    /// Words, dates or ids are not, which a person may allow for a conversation.
     Words,
-    /// An amount or an address is, or something that may be one.
+    /// An amount or an address is not, or something that may be one.
     AmountOrAddress,
 }
 

@@ -52,6 +52,10 @@ pub struct RunContext {
     /// answers none of them is then dropped as an unclear answer; from a caller without them it is
     /// queued until they are answered ([`Disposition`](adjutant_core::Disposition)).
     pub pending: Vec<PendingCall>,
+    /// False if the caller may not answer pending calls, because it is a program and not the person
+    /// who was asked: an input that would is refused ([`RunError::MayNotAnswer`](crate::RunError::MayNotAnswer)).
+    /// Results of client-side tools are no such answers. Default true.
+    pub may_answer: bool,
     /// Stops the running turn when it is cancelled. The run then returns at once, with
     /// [`OutcomeCategory::Cancelled`](adjutant_core::OutcomeCategory::Cancelled). Calls that only
     /// read are dropped; one with an effect goes on in the background until it ends or its time is
@@ -87,6 +91,7 @@ impl RunContext {
             history: Vec::new(),
             history_is_from_others: false,
             pending: Vec::new(),
+            may_answer: true,
             cancelled: CancellationToken::new(),
             request_id: None,
             fingerprint: None,

@@ -75,6 +75,13 @@ pub enum RunError {
         /// Largest length that is accepted, in Unicode characters.
         max: usize,
     },
+    /// The input answers a pending call, and its caller may not
+    /// ([`RunContext::may_answer`](crate::RunContext::may_answer)). Nothing was accepted, and the
+    /// call stays pending.
+    #[error(
+        "a person has to answer this question, and this caller may not answer in their place; nothing was done"
+    )]
+    MayNotAnswer,
     /// Tools, tool choice or context of the message cannot be used. Nothing was accepted.
     #[error(transparent)]
     Client(#[from] InvalidClientSide),

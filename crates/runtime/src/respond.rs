@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_core::conversation::{self, Conversation};
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
-    AgentResponse, ConversationKey, Event, Input, InputBody, InputId, LongMessage, ToolResult,
-    check_history,
+    AgentResponse, ConversationKey, Event, Input, InputBody, InputId, LongMessage, PendingCall,
+    ToolResult, Verdict, check_history, is_bare_answer, read_message,
 };
 use jiff::tz::TimeZone;
 use tokio::sync::Notify;
@@ -23,6 +23,9 @@ use crate::stream::{Emitter, StoppedSender};
 use crate::turn_tools::check_client;
 use crate::{RunContext, RunError};
 
+/// Follows a message that could be read as an answer and must not be.
+const SAID_BY_A_PROGRAM: &str = "\n(said by a program)";
+
 /// Submits an input, runs the conversation, and reads the outcome of the input.
 pub(crate) async fn respond(
     inner: &Arc<Inner>,
@@ -35,6 +38,9 @@ pub(crate) async fn respond(
 ) -> Result<(AgentResponse, RunContext), RunError> {
     check(inner, &body)?;
     check_history(&context.history)?;
+    if !context.may_answer {
+        keep_from_answering(inner, &context, &mut body).await?;
+    }
     if let InputBody::Message {
         shown, time_zone, ..
     } = &mut body
@@ -87,6 +93,40 @@ pub(crate) async fn respond(
         RunError::CannotContinue("nothing was waiting for this answer".to_owned())
     })?;
     Ok(answer(outcome, context, caller.emitter).await)
+}
+
+/// Refuses an input that answers a pending call, and sees to it that a message of a single "yes"
+/// answers none that is asked about while the message is on its way.
+async fn keep_from_answering(
+    inner: &Inner,
+    context: &RunContext,
+    body: &mut InputBody,
+) -> Result<(), RunError> {
+    match body {
+        InputBody::Answers { answers } => {
+            let is_result = |verdict| verdict == Verdict::Provided;
+            match answers.iter().all(|answer| is_result(answer.verdict)) {
+                true => Ok(()),
+                false => Err(RunError::MayNotAnswer),
+            }
+        }
+        InputBody::Message { text, .. } if is_bare_answer(text) => {
+            let current = inner.current(&context.key(&inner.name)).await?;
+            let now = inner.now();
+            let waiting: Vec<PendingCall> = current
+                .iter()
+                .flat_map(|current| current.conversation().pending())
+                .filter(|call| !call.has_expired(now))
+                .cloned()
+                .collect();
+            if !read_message(&waiting, text).is_empty() {
+                return Err(RunError::MayNotAnswer);
+            }
+            text.push_str(SAID_BY_A_PROGRAM);
+            Ok(())
+        }
+        InputBody::Message { .. } | InputBody::Cancel | InputBody::Call(_) => Ok(()),
+    }
 }
 
 /// Returns the name of the user's time zone: the caller's, else the stored one. `None` if neither is

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use adjutant_core::UserId;
-use adjutant_core::port::{Role, TokenGrant, TokenKind, TokenRecord, TokenStore};
+use adjutant_core::port::{
+    Role, TokenGrant, TokenKind, TokenRecord, TokenScope, TokenScopes, TokenStore,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -28,7 +30,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A token, or a browser session.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({"id": "8c1f0a2b3c4d", "kind": "token", "name": "Open WebUI", "role": "user",
+#[schema(example = json!({"id": "8c1f0a2b3c4d", "kind": "token", "name": "Open WebUI", "role": "user", "scopes": ["read", "write"],
     "created_at": "2026-11-26T09:00:00Z", "expires_at": "2027-02-24T09:00:00Z", "used_at": "2026-11-26T09:20:00Z", "current": false}))]
 struct Access {
     /// Id for revoking it.
@@ -39,6 +41,8 @@ struct Access {
     name: String,
     /// `operator`, `user` or `metrics` (may only read the metrics).
     role: &'static str,
+    /// What it may be used for: `read`, `write` and `answer` (to answer pending calls).
+    scopes: Vec<&'static str>,
     /// Time of creation.
     created_at: Timestamp,
     /// Time of expiry. Null: it does not expire.
@@ -73,6 +77,9 @@ struct NewAccess {
     /// `user`, `metrics`, or `operator` if the caller is one. Default `user`.
     #[schema(pattern = "^(user|metrics|operator)$")]
     role: Option<String>,
+    /// What it may be used for: `read`, `write` and `answer` (to answer pending calls, which needs
+    /// `write` too). Default: all that the caller may.
+    scopes: Option<Vec<String>>,
 }
 
 /// A newly created token.
@@ -139,7 +146,12 @@ async fn list(
 async fn make(
     State(app): State<Shared>,
     SignedIn(caller): SignedIn,
-    JsonBody(NewAccess { name, days, role }): JsonBody<NewAccess>,
+    JsonBody(NewAccess {
+        name,
+        days,
+        role,
+        scopes,
+    }): JsonBody<NewAccess>,
 ) -> Result<(StatusCode, Json<MadeAccess>), Problem> {
     let tokens = tokens(&app)?;
     at_most("name", &name, NAME_MAX)?;
@@ -156,6 +168,15 @@ async fn make(
     if !caller.role.includes(role) {
         return Err(Problem::forbidden(
             "only an operator can create a token with the role operator or metrics",
+        ));
+    }
+    let scopes = match scopes {
+        None => caller.scopes,
+        Some(names) => parse_scopes(&names)?,
+    };
+    if !caller.scopes.includes(scopes) {
+        return Err(Problem::forbidden(
+            "a token has no scope that the one it is created with lacks",
         ));
     }
     let max = app.access.token_max;
@@ -197,6 +218,7 @@ async fn make(
         .min();
     let grant = TokenGrant {
         role,
+        scopes,
         expires_at: Some(last.map_or(expiry, |last| last.min(expiry))),
         parent: parent.map(|parent| parent.id.clone()),
         ..TokenGrant::token(caller.user, name)
@@ -263,6 +285,21 @@ fn tokens(app: &App) -> Result<&dyn TokenStore, Problem> {
     Ok(&**tokens)
 }
 
+/// Parses the scopes of a new token.
+fn parse_scopes(names: &[String]) -> Result<TokenScopes, Problem> {
+    let scopes: Result<TokenScopes, _> = names
+        .iter()
+        .map(|name| name.parse::<TokenScope>())
+        .collect();
+    let scopes = scopes.map_err(|error| Problem::invalid(error.to_string()))?;
+    if !scopes.are_usable() {
+        return Err(Problem::invalid(
+            "scopes names at least one, and write beside answer",
+        ));
+    }
+    Ok(scopes)
+}
+
 impl Access {
     fn from_record(record: TokenRecord, current: Option<&str>) -> Self {
         let grant = record.grant;
@@ -272,6 +309,7 @@ impl Access {
             kind: grant.kind.as_str(),
             name: grant.name,
             role: grant.role.as_str(),
+            scopes: grant.scopes.iter().map(TokenScope::as_str).collect(),
             created_at: record.created_at,
             expires_at: grant.expires_at,
             used_at: record.used_at,

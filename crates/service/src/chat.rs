@@ -26,7 +26,7 @@ use crate::thread_id::parse_thread_id;
 use crate::time_zone;
 use crate::titles;
 use crate::trace::Trace;
-use crate::user::User;
+use crate::user::SignedIn;
 use crate::wire::{CallAnswer, Cause, DoubtVerdict, Pending, Timing, ToolUsed, Usage};
 
 /// Namespace for UUIDs of new conversations whose request has an idempotency key. Differs from that
@@ -213,7 +213,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     ))]
 pub(crate) async fn chat(
     State(app): State<Shared>,
-    User(user): User,
+    SignedIn(caller): SignedIn,
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
@@ -230,7 +230,7 @@ pub(crate) async fn chat(
         fingerprint,
         trace,
         time_zone: time_zone::parse(request.time_zone.as_deref())?,
-        ..RunContext::new(user)
+        ..caller.run_context()
     };
     match (&request.thread_id, &id) {
         (Some(thread), _) => context.conversation = parse_thread_id(thread)?,

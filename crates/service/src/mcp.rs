@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::UserId;
+use adjutant_mcp::server::MayNotAnswer;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::auth::Caller;
 use crate::mcp_error::PostedId;
 use crate::mcp_sessions::SESSION_ID;
 use crate::problem::{BODY_MAX, Problem};
@@ -62,8 +63,8 @@ struct Posted {
 
 async fn handle(State(app): State<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let user = match authenticate(&parts, &app).await {
-        Ok(user) => user,
+    let caller = match authenticate(&parts, &app).await {
+        Ok(caller) => caller,
         Err(problem) => return problem.into_response(),
     };
     let Ok(bytes) = to_bytes(body, BODY_MAX).await else {
@@ -76,14 +77,14 @@ async fn handle(State(app): State<Shared>, request: Request) -> Response {
         None => true,
     };
     let counted = match is_light {
-        true => app.limits.count_light_request(&user),
-        false => count(&parts, &app, &user),
+        true => app.limits.count_light_request(&caller.user),
+        false => count(&parts, &app, &caller.user),
     };
     let id = PostedId(posted.id);
     let mut response = match counted {
         Ok(()) => {
             let request = Request::from_parts(parts, Body::from(bytes));
-            answer(&app, user, request).await
+            answer(&app, &caller, request).await
         }
         Err(problem) => problem.into_response(),
     };
@@ -91,8 +92,11 @@ async fn handle(State(app): State<Shared>, request: Request) -> Response {
     response
 }
 
-async fn answer(app: &Shared, user: UserId, request: Request) -> Response {
-    let sessions = app.mcp.sessions_of(&user);
+async fn answer(app: &Shared, caller: &Caller, mut request: Request) -> Response {
+    if !caller.may_answer() {
+        request.extensions_mut().insert(MayNotAnswer);
+    }
+    let sessions = app.mcp.sessions_of(&caller.user);
     // Checked before the library creates the session. Concurrent requests may exceed the limit by a
     // few, which does no harm.
     if may_open(&request) && sessions.open.sessions.read().await.len() >= SESSIONS_MAX {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::time::Duration;
 
-use adjutant_core::port::StoreError;
+use adjutant_core::port::{StoreError, TokenScope};
 use adjutant_core::{
     AgentResponse, LimitName, ModelError, OutcomeCategory, Scope, TurnError, TurnId, words,
 };
@@ -273,6 +273,21 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Not allowed", detail)
     }
 
+    /// The token or the JSON Web Token lacks a scope.
+    pub(crate) fn scope_missing(scope: TokenScope) -> Self {
+        let detail = match scope {
+            TokenScope::Read => "this token may not read: use one with the scope read",
+            TokenScope::Write => "this token may not change anything: use one with the scope write",
+            TokenScope::Answer => {
+                "this token may not answer questions for the person: the question still waits, and they answer it on the page, \
+                 with `adjutant pending`, or with a token that has the scope answer"
+            }
+        };
+        let title = "The token lacks a scope";
+        Self::new(StatusCode::FORBIDDEN, "scope_missing", title, detail)
+            .with("scope", scope.as_str())
+    }
+
     /// A limit of the user or of their conversation was reached, not one of a provider.
     pub(crate) fn limit_reached(detail: impl Into<String>, wait: Duration) -> Self {
         let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "Limit reached");
@@ -451,6 +466,7 @@ impl Problem {
             .with("limit", *max)
             .with("setting", "agent.message_chars_max"),
             RunError::EmptyMessage | RunError::Client(_) => Self::invalid(error.to_string()),
+            RunError::MayNotAnswer => Self::scope_missing(TokenScope::Answer),
             RunError::Busy => Self::unavailable("The conversation is busy", error.to_string(), 1),
             _ => Self::internal().caused_by(error),
         }

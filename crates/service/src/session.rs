@@ -270,6 +270,8 @@ pub(crate) async fn create_session(
         user: caller.user.clone(),
         name: browser.chars().take(BROWSER_MAX).collect(),
         role: caller.role,
+        // A session that a token began may do no more than the token.
+        scopes: caller.scopes,
         kind: TokenKind::Session,
         expires_at: Some(ends_at.min(after(rules.session_idle))),
         ends_at: Some(ends_at),

@@ -20,7 +20,7 @@ use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
 use crate::trace::Trace;
-use crate::user::User;
+use crate::user::SignedIn;
 use crate::wire::Pending;
 
 /// A request to call a tool.
@@ -94,18 +94,18 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     ))]
 async fn invoke(
     State(app): State<Shared>,
-    User(user): User,
+    SignedIn(caller): SignedIn,
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
     PathParam(tool): PathParam,
     JsonBody(Invocation { args, confirm }): JsonBody<Invocation>,
 ) -> Result<Json<Invoked>, Problem> {
-    let agent = app.agent.for_user(&user);
+    let agent = app.agent.for_user(&caller.user);
     let Some(found) = agent.tools().get(&tool) else {
         return Err(Problem::unknown("tool"));
     };
-    if agent.permission(&user, found.definition()) == Permission::Deny {
+    if agent.permission(&caller.user, found.definition()) == Permission::Deny {
         // Refused before a conversation for the call is created.
         return Err(Problem::forbidden(
             "the policy of this service does not allow that tool",
@@ -119,7 +119,7 @@ async fn invoke(
     let mut context = RunContext {
         request_id,
         trace,
-        ..RunContext::for_call(user, id.as_ref())
+        ..caller.call_context(id.as_ref())
     };
     // In a task of its own: this future is dropped when the client disconnects.
     let call = app.turns.spawn(async move {

@@ -1,12 +1,12 @@
-//! Extractors for the caller of a request. They authenticate, check the role that the route needs,
-//! and count the request against the user's rate limit.
+//! Extractors for the caller of a request. They authenticate, check the role and the scope that the
+//! route needs, and count the request against the user's rate limit.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use adjutant_core::UserId;
-use adjutant_core::port::Role;
-use axum::extract::{ConnectInfo, FromRequestParts, Request};
+use adjutant_core::port::{Role, TokenScope};
+use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -21,10 +21,14 @@ use crate::problem::{METRICS_ONLY, Problem};
 use crate::session;
 use crate::state::{App, Shared};
 
+/// Routes that take a `POST` and change nothing.
+const READING_POSTS: [&str; 1] = ["/v1/pending/{interrupt_id}/preview"];
+
 /// The authenticated user a request runs for; requires [`Role::User`].
 pub(crate) struct User(pub(crate) UserId);
 
-/// The authenticated user together with the token or session that was presented.
+/// The authenticated user together with the token or session that was presented, and what it may be
+/// used for. Routes that begin turns or answer pending calls take their context from it.
 pub(crate) struct SignedIn(pub(crate) Caller);
 
 /// An authenticated operator of the service; requires [`Role::Operator`].
@@ -121,11 +125,12 @@ fn require_role(caller: &Caller, role: Role) -> Result<(), Problem> {
     }))
 }
 
-/// Authenticates a caller of [`Role::User`] without counting the request.
+/// Authenticates a caller of [`Role::User`] with the scope that the request needs, without counting
+/// the request.
 ///
 /// # Errors
 /// A problem 401 or 403.
-pub(crate) async fn authenticate(parts: &Parts, state: &Shared) -> Result<UserId, Problem> {
+pub(crate) async fn authenticate(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
     let caller = identify(state, parts).await?;
     require_role(&caller, Role::User)?;
     if let Some(identified) = parts.extensions.get::<RequestCaller>() {
@@ -133,7 +138,7 @@ pub(crate) async fn authenticate(parts: &Parts, state: &Shared) -> Result<UserId
         let _ = identified.0.caller.set(caller.clone());
         Span::current().record("user", caller.user.as_str());
     }
-    Ok(caller.user)
+    with_scope(caller, parts)
 }
 
 /// Counts a request against the user's rate limit.
@@ -149,9 +154,35 @@ pub(crate) fn count(parts: &Parts, state: &Shared, user: &UserId) -> Result<(), 
     counted
 }
 
+/// Authenticates the caller, and checks that they have the scope that the request needs.
+async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
+    with_scope(counted_caller(parts, state).await?, parts)
+}
+
+/// Returns the caller if they have the scope that the request needs.
+fn with_scope(caller: Caller, parts: &Parts) -> Result<Caller, Problem> {
+    let scope = scope_of(parts);
+    if caller.scopes.contains(scope) {
+        Ok(caller)
+    } else {
+        Err(Problem::scope_missing(scope))
+    }
+}
+
+/// Returns the scope that a request needs, beyond [`TokenScope::Answer`], which the runtime asks for.
+fn scope_of(parts: &Parts) -> TokenScope {
+    let route = parts.extensions.get::<MatchedPath>();
+    let reads = route.is_some_and(|route| READING_POSTS.contains(&route.as_str()));
+    if parts.method.is_safe() || reads {
+        TokenScope::Read
+    } else {
+        TokenScope::Write
+    }
+}
+
 /// Authenticates the caller and counts the request against their rate limit, both once per request
 /// however many extractors ask.
-async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
+async fn counted_caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
     let identified = parts.extensions.get::<RequestCaller>().cloned();
     if let Some(caller) = identified.as_ref().and_then(RequestCaller::caller) {
         return Ok(caller.clone());

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adjutant_core::port::{NoSuchRole, Role};
+use adjutant_core::port::{NoSuchRole, NoSuchScope, Role, TokenScope};
 use clap::{Args, Subcommand};
 
 use crate::config::{Authentication, FOREVER, parse_duration};
@@ -60,6 +60,10 @@ fn role(text: &str) -> Result<Role, String> {
     text.parse().map_err(|error: NoSuchRole| error.to_string())
 }
 
+fn scope(text: &str) -> Result<TokenScope, String> {
+    text.parse().map_err(|error: NoSuchScope| error.to_string())
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Make one, and show it this once
@@ -77,6 +81,11 @@ pub(crate) enum Token {
         /// (/metrics and nothing else)
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
         grant: Role,
+        /// What it may be used for: read, write (send messages, change tasks and settings) or answer
+        /// (answer the agent's questions for the person; needs write). Several are named one by one
+        /// [default: all three]
+        #[arg(long = "scope", value_name = "SCOPE", value_parser = scope)]
+        scopes: Vec<TokenScope>,
     },
     /// List tokens and the browsers that are signed in, without their secrets: what they open, when
     /// they expire, when they were used last

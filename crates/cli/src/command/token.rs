@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{TokenGrant, TokenRecord};
+use adjutant_core::port::{TokenGrant, TokenRecord, TokenScope, TokenScopes};
 use adjutant_service::new_token;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -35,12 +35,15 @@ pub(crate) async fn run(
             name,
             expires,
             grant,
+            scopes,
         } => {
             let user = user_option(&user)?;
+            let scopes = named_scopes(&scopes)?;
             let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
             let holds = expires.map_or(settings.serve.token_expiry, |Holds(time)| time);
             let grant = TokenGrant {
                 role: grant,
+                scopes,
                 expires_at: holds.map(from_now).transpose()?,
                 ..TokenGrant::token(user.clone(), name.trim())
             };
@@ -54,7 +57,11 @@ pub(crate) async fn run(
                 // because only its digest is stored.
                 screen.answer_line(&token.secret);
                 screen.note(&format!(
-                    "the token of {user}: it is shown this once, and {}; take it back with adjutant token revoke {}",
+                    "the token of {user}: it is shown this once, {}and {}; take it back with adjutant token revoke {}",
+                    match record.grant.scopes {
+                        TokenScopes::ALL => String::new(),
+                        some => format!("may {}, ", words_of(some)),
+                    },
                     match record.grant.expires_at {
                         Some(expiry) => format!("holds until {}", day(expiry)),
                         None => "does not expire".to_owned(),
@@ -103,6 +110,7 @@ pub(super) fn to_json(token: &TokenRecord) -> Value {
         "name": token.grant.name,
         "kind": token.grant.kind.as_str(),
         "role": token.grant.role.as_str(),
+        "scopes": token.grant.scopes.iter().map(TokenScope::as_str).collect::<Vec<_>>(),
         "created_at": token.created_at,
         "expires_at": token.grant.expires_at,
         "used_at": token.used_at,
@@ -128,6 +136,10 @@ fn format_table(tokens: &[TokenRecord]) -> String {
             grant.kind.as_str().to_owned(),
             clip(grant.user.as_str(), 40),
             grant.role.as_str().to_owned(),
+            match grant.scopes {
+                TokenScopes::ALL => String::new(),
+                some => words_of(some),
+            },
             clip(&grant.name, 40),
             day(token.created_at),
             used,
@@ -135,6 +147,23 @@ fn format_table(tokens: &[TokenRecord]) -> String {
         ]
     });
     table(&[], rows)
+}
+
+/// Returns the scopes of a new token: those that were named, or all.
+fn named_scopes(named: &[TokenScope]) -> Result<TokenScopes, CliError> {
+    if named.is_empty() {
+        return Ok(TokenScopes::ALL);
+    }
+    let scopes: TokenScopes = named.iter().copied().collect();
+    if !scopes.are_usable() {
+        return Err(CliError::usage("--scope answer needs --scope write too"));
+    }
+    Ok(scopes)
+}
+
+fn words_of(scopes: TokenScopes) -> String {
+    let names: Vec<&str> = scopes.iter().map(TokenScope::as_str).collect();
+    names.join("+")
 }
 
 fn day(at: Timestamp) -> String {

@@ -1,4 +1,4 @@
-//! What the declarations of servers' tools take of a context window: they are part of every request.
+//! The share of a context window that the declarations of servers' tools take: they are part of every request.
 
 use adjutant_core::LanguageModel;
 use adjutant_mcp::client::ServerReport;

@@ -37,12 +37,28 @@ fn create(home: &Home, more: &[&str]) -> Value {
 }
 
 #[test]
+fn a_token_has_the_scopes_that_it_was_made_with() {
+    let home = Home::new();
+    let all = create(&home, &["--name", "laptop"]);
+    assert_eq!(all["scopes"], json!(["read", "write", "answer"]));
+    assert!(!home.run(&["token", "list"]).stdout.contains("read"));
+    let some = ["--scope", "write", "--scope", "read"];
+    assert_eq!(create(&home, &some)["scopes"], json!(["read", "write"]));
+    let told = home.run(&[&["token", "create", "--user", "ana"], &some[..]].concat());
+    assert!(told.succeeds().stderr.contains("may read+write"));
+    let listed = home.run(&["token", "list"]).succeeds().stdout;
+    assert_eq!(listed.matches("read+write").count(), 2, "{listed}");
+}
+
+#[test]
 fn a_token_is_made_listed_and_taken_back() {
     let home = Home::new();
     for bad in [
         &["--expires", "soon"][..],
         &["--expires", "0s"],
         &["--grant", "root"],
+        &["--scope", "fly"],
+        &["--scope", "answer"],
     ] {
         home.run(&[&["token", "create", "--user", "ana"], bad].concat())
             .ends_with(2);

@@ -120,6 +120,8 @@ fn configurations_carry_over_what_was_given() {
         .display()
         .to_string();
     let printed = |client| home.run(&[&args[..], &[client]].concat());
+    let told = printed("claude").stderr;
+    assert!(told.contains("--scope read --scope write"), "{told}");
     let claude: Value = serde_json::from_str(&printed("claude").stdout).unwrap();
     let server = &claude["mcpServers"]["adjutant"];
     assert_eq!(server["command"], env!("CARGO_BIN_EXE_adjutant"));

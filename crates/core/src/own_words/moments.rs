@@ -326,9 +326,7 @@ fn month(token: &str) -> Option<i8> {
             || token.chars().count() == 3 && name.starts_with(token)
             || token == "sept" && name.starts_with(token)
     };
-    let at = NAMES
-        .iter()
-        .position(|names| names.iter().any(|name| is_named(&name)))?;
+    let at = NAMES.iter().position(|names| names.iter().any(&is_named))?;
     i8::try_from(at + 1).ok()
 }
 

@@ -46,7 +46,10 @@ pub use operator::{
     TotalsFilter, WaitingFilter, WaitingTurn, Which, WorkState, WorkerState,
 };
 pub use relay::{Alone, Recipients, Relay, RelayItem, RelayReceiver, pieces};
-pub use token::{NoSuchRole, Role, TokenGrant, TokenKind, TokenRecord, TokenRefused, TokenStore};
+pub use token::{
+    NoSuchRole, NoSuchScope, Role, TokenGrant, TokenKind, TokenRecord, TokenRefused, TokenScope,
+    TokenScopes, TokenStore,
+};
 pub use user_setting::{UserSettingStore, UserSettings};
 pub use work::{Due, Take, Taken, WorkPlace};
 pub use worker::{Beat, Holder, Running, Worker, Writer};

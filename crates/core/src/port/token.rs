@@ -1,3 +1,6 @@
+use std::fmt;
+use std::str::FromStr;
+
 use jiff::Timestamp;
 
 use crate::BoxFuture;
@@ -33,6 +36,99 @@ impl_names!(Role, NoSuchRole { Metrics = "metrics", User = "user", Operator = "o
 #[error("{0:?} is no role; there are operator, user and metrics")]
 pub struct NoSuchRole(pub String);
 
+/// One of the things that a token may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TokenScope {
+    /// Requests that change nothing.
+    Read,
+    /// Requests that change something: messages, calls of tools, settings, deletions.
+    Write,
+    /// Answers to pending calls, in place of the person who was asked. They are sent with requests
+    /// that need [`TokenScope::Write`] too.
+    Answer,
+}
+
+impl_names!(TokenScope, NoSuchScope { Read = "read", Write = "write", Answer = "answer" });
+
+/// The error for a name that is not a scope's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no scope; there are read, write and answer")]
+pub struct NoSuchScope(pub String);
+
+/// The scopes of a token.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_core::port::{TokenScope, TokenScopes};
+///
+/// let scopes: TokenScopes = "read write".parse()?;
+/// assert!(scopes.contains(TokenScope::Write) && !scopes.contains(TokenScope::Answer));
+/// assert!(TokenScopes::ALL.includes(scopes));
+/// assert_eq!(scopes.to_string(), "read write");
+/// # Ok::<(), adjutant_core::port::NoSuchScope>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TokenScopes(u8);
+
+impl TokenScopes {
+    /// Every scope.
+    pub const ALL: Self =
+        Self(bit(TokenScope::Read) | bit(TokenScope::Write) | bit(TokenScope::Answer));
+
+    /// Returns true if `scope` is one of these.
+    #[must_use]
+    pub fn contains(self, scope: TokenScope) -> bool {
+        self.0 & bit(scope) != 0
+    }
+
+    /// Returns true if these are at least the `others`.
+    #[must_use]
+    pub fn includes(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// Returns true if a token can be used with these: there is one, and [`TokenScope::Answer`] only beside
+    /// [`TokenScope::Write`].
+    #[must_use]
+    pub fn are_usable(self) -> bool {
+        self.0 != 0 && (self.contains(TokenScope::Write) || !self.contains(TokenScope::Answer))
+    }
+
+    /// Returns the scopes, in the order of [`TokenScope::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = TokenScope> {
+        let all = TokenScope::ALL.iter().copied();
+        all.filter(move |scope| self.contains(*scope))
+    }
+}
+
+const fn bit(scope: TokenScope) -> u8 {
+    1 << scope as u8
+}
+
+impl FromIterator<TokenScope> for TokenScopes {
+    fn from_iter<I: IntoIterator<Item = TokenScope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().fold(0, |all, scope| all | bit(scope)))
+    }
+}
+
+impl fmt::Display for TokenScopes {
+    /// Writes the names of the scopes, separated by spaces.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.iter().map(TokenScope::as_str).collect();
+        f.write_str(&names.join(" "))
+    }
+}
+
+impl FromStr for TokenScopes {
+    type Err = NoSuchScope;
+
+    /// Parses names of scopes, separated by white space.
+    fn from_str(text: &str) -> Result<Self, NoSuchScope> {
+        text.split_whitespace().map(str::parse).collect()
+    }
+}
+
 /// The kind of a token, by where its secret is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
@@ -62,6 +158,8 @@ pub struct TokenGrant {
     pub name: String,
     /// Role of requests with the token.
     pub role: Role,
+    /// What requests with the token may do.
+    pub scopes: TokenScopes,
     /// A program's token or a browser's session.
     pub kind: TokenKind,
     /// Time from which the token is refused. `None`: never.
@@ -73,13 +171,14 @@ pub struct TokenGrant {
 }
 
 impl TokenGrant {
-    /// Returns the properties of a user's token without expiry.
+    /// Returns the properties of a user's token with every scope and without expiry.
     #[must_use]
     pub fn token(user: UserId, name: impl Into<String>) -> Self {
         Self {
             user,
             name: name.into(),
             role: Role::User,
+            scopes: TokenScopes::ALL,
             kind: TokenKind::Token,
             expires_at: None,
             ends_at: None,

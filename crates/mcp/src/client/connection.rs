@@ -57,7 +57,7 @@ pub(super) struct Connection {
 pub(super) struct ServerInfo {
     /// Name and version of the server's software.
     pub(super) software: Option<String>,
-    /// What it says about its tools as a whole, at most [`INSTRUCTIONS_MAX`] characters.
+    /// Its description of its tools as a whole, at most [`INSTRUCTIONS_MAX`] characters.
     pub(super) instructions: Option<String>,
     /// The server's tools.
     pub(super) listed: ListedTools,

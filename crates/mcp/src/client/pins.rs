@@ -40,7 +40,7 @@ pub struct PinnedTools {
     pub place: String,
     /// The tools, as the server described them.
     pub tools: Vec<Value>,
-    /// What the server said about its tools as a whole.
+    /// The server's description of its tools as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Tools that the server says nothing about, and that run without asking, because the person
@@ -96,7 +96,7 @@ impl PinnedTools {
     }
 }
 
-/// What a person has accepted of a server.
+/// The tools and instructions of a server that a person has accepted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accepted {
     pub(super) tools: Vec<Tool>,

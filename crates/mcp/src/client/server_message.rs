@@ -1,4 +1,4 @@
-//! What the library's types drop from a server's messages, kept in `_meta`.
+//! Parts of a server's messages that the library's types drop, kept in `_meta`.
 
 use std::borrow::Cow;
 

@@ -49,7 +49,7 @@ pub struct StartError {
 /// Tools of a server that only read by their names, while the server does not say whether they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnannotatedReads {
-    /// The server.
+    /// The name that the configuration gives it.
     pub server: ServerName,
     /// The server's own names of the tools.
     pub tools: Vec<String>,

@@ -11,6 +11,11 @@ use tracing::Span;
 
 use super::result::failed;
 
+/// Marks an HTTP request, in its extensions, whose client may not answer pending calls in place of
+/// the person. It is not asked, and the call stays pending until it is answered elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct MayNotAnswer;
+
 /// The member of a request's `_meta` with the client's idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotencyKey";
 /// Most bytes of an idempotency key.
@@ -36,7 +41,14 @@ pub(super) fn with_request(run: RunContext, context: &RequestContext<RoleServer>
             .and_then(|id| Some(id.to_str().ok()?.to_owned()));
         run.trace = request.extensions.get().cloned();
     }
+    run.may_answer = may_answer(context);
     run
+}
+
+/// Returns false if the client's request says that it may not answer pending calls.
+pub(super) fn may_answer(context: &RequestContext<RoleServer>) -> bool {
+    let request = context.extensions.get::<Parts>();
+    request.is_none_or(|request| request.extensions.get::<MayNotAnswer>().is_none())
 }
 
 /// Returns the idempotency key in `_meta`: a repeated request with the same one is the same call.
@@ -66,7 +78,8 @@ pub(super) fn run_failed(error: &RunError, report: &dyn Fn(&RunError)) -> CallTo
         RunError::Store(StoreError::QueueFull { .. })
         | RunError::MessageTooLarge { .. }
         | RunError::MessageTooLong { .. }
-        | RunError::EmptyMessage => failed(&format!("nothing was done: {error}")),
+        | RunError::EmptyMessage
+        | RunError::MayNotAnswer => failed(&format!("nothing was done: {error}")),
         error => {
             report(error);
             failed(

@@ -13,6 +13,8 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::Value;
 
+use super::call::may_answer;
+
 /// The argument with the id of a pending call, to ask for its result. It approves nothing.
 pub(super) const CONFIRMATION_ID: &str = "confirmation_id";
 /// The only field of a form, and the name of the question.
@@ -40,7 +42,7 @@ impl ConfirmationMode {
         match version
             .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
         {
-            _ if !can_ask => Self::Elsewhere,
+            _ if !can_ask || !may_answer(context) => Self::Elsewhere,
             true => Self::InputRequired,
             false => Self::Elicitation,
         }

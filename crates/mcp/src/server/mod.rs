@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::extension;
 
+pub use call::MayNotAnswer;
 pub use session::Session;
 pub use stdio::{StdioError, serve_stdio};
 pub use turn_hooks::{BeginTurn, TurnEnded};

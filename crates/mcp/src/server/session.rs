@@ -23,7 +23,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tracing::{Instrument as _, Span};
 
-use super::call::{idempotency_key, request_span, run_failed, with_request};
+use super::call::{idempotency_key, may_answer, request_span, run_failed, with_request};
 use super::confirmation::{
     Answer, CONFIRM, CONFIRMATION_ID, ConfirmationMode, answer_to, ask, input_required,
 };
@@ -493,6 +493,7 @@ impl Call<'_> {
     fn context_for(&self, key: &ConversationKey) -> RunContext {
         RunContext {
             conversation: key.conversation,
+            may_answer: may_answer(self.context),
             ..RunContext::new(key.user.clone())
         }
     }

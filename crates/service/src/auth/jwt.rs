@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use adjutant_core::port::{TokenScope, TokenScopes};
 use jiff::{SignedDuration, Timestamp};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
@@ -18,6 +19,9 @@ use crate::problem::Problem;
 const SECRET_MIN: usize = 32;
 /// Tolerated difference between clocks, in seconds.
 const LEEWAY: u64 = 60;
+
+/// Begins the names of this service's scopes, among those of other services in the same claim.
+const SCOPE_PREFIX: &str = "adjutant:";
 
 /// Verifier of JSON Web Tokens of an external issuer.
 ///
@@ -100,6 +104,21 @@ impl Claims {
                 .map(str::to_owned)
                 .collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// Returns the scopes of this service in the claim `scope`, whose values are separated by spaces
+    /// (RFC 8693, 4.2). A token without any of them has every scope: its issuer does not use them.
+    pub(super) fn scopes(&self) -> TokenScopes {
+        let claim = self.texts("scope");
+        let named: Vec<TokenScope> = claim
+            .iter()
+            .flat_map(|text| text.split_whitespace())
+            .filter_map(|name| name.strip_prefix(SCOPE_PREFIX)?.parse().ok())
+            .collect();
+        match named.is_empty() {
+            true => TokenScopes::ALL,
+            false => named.into_iter().collect(),
         }
     }
 
@@ -458,6 +477,27 @@ mod tests {
             let refused =
                 Jwt::with_key_file(PathBuf::from("keys.json"), issuer, audience).unwrap_err();
             assert_eq!(refused, InvalidJwt::AnyIssuerOrAudience);
+        }
+    }
+
+    #[tokio::test]
+    async fn scopes_are_those_of_this_service_in_the_claim() {
+        let scopes = async |claim: Value| {
+            let token = token(&json!({"alg": "HS256"}), &claims(json!({"scope": claim})));
+            let claims = jwt().claims(&token).await.ok();
+            claims.unwrap().scopes().to_string()
+        };
+        for (claim, expected) in [
+            (json!("adjutant:read adjutant:write"), "read write"),
+            (json!("openid adjutant:answer\temail"), "answer"),
+            (json!(["adjutant:read", "openid"]), "read"),
+            // Names of a later version are not ours; the others count.
+            (json!("adjutant:read adjutant:fly"), "read"),
+            (json!("openid read write"), "read write answer"),
+            (json!(""), "read write answer"),
+            (Value::Null, "read write answer"),
+        ] {
+            assert_eq!(scopes(claim.clone()).await, expected, "{claim}");
         }
     }
 }

@@ -13,8 +13,9 @@ mod rules; // roles and lifetimes
 use std::fmt;
 use std::sync::Arc;
 
-use adjutant_core::UserId;
-use adjutant_core::port::{Role, TokenRecord, TokenRefused, TokenStore};
+use adjutant_core::port::{Role, TokenRecord, TokenRefused, TokenScope, TokenScopes, TokenStore};
+use adjutant_core::{InputId, UserId};
+use adjutant_runtime::RunContext;
 use jiff::Timestamp;
 
 pub use jwks::KeysError;
@@ -60,6 +61,8 @@ pub enum Auth {
 pub(crate) struct Caller {
     pub(crate) user: UserId,
     pub(crate) role: Role,
+    /// What the request may do.
+    pub(crate) scopes: TokenScopes,
     /// The token or session of this service that was presented.
     pub(crate) token: Option<Presented>,
     /// Expiry of the JSON Web Token that was presented.
@@ -79,8 +82,30 @@ impl Caller {
         Self {
             user,
             role,
+            scopes: TokenScopes::ALL,
             token: None,
             until: None,
+        }
+    }
+
+    /// Returns true if the caller may answer pending calls in place of the person.
+    pub(crate) fn may_answer(&self) -> bool {
+        self.scopes.contains(TokenScope::Answer)
+    }
+
+    /// Returns the context of a new conversation of the caller.
+    pub(crate) fn run_context(&self) -> RunContext {
+        RunContext {
+            may_answer: self.may_answer(),
+            ..RunContext::new(self.user.clone())
+        }
+    }
+
+    /// Returns the context of one call without a model, as [`RunContext::for_call`].
+    pub(crate) fn call_context(&self, name: Option<&InputId>) -> RunContext {
+        RunContext {
+            may_answer: self.may_answer(),
+            ..RunContext::for_call(self.user.clone(), name)
         }
     }
 }
@@ -153,6 +178,7 @@ async fn by_token(
         role => role,
     };
     Ok(Caller {
+        scopes: found.grant.scopes,
         token: Some(Presented {
             record: found,
             digest,
@@ -171,6 +197,7 @@ async fn by_jwt(
     let user = name::user_of(&claims, user_claim)?;
     let named = claims.roles(roles);
     Ok(Caller {
+        scopes: claims.scopes(),
         // A stream that is open at the expiry is ended then.
         until: claims.expires_at(),
         ..Caller::new(user.clone(), roles.role(&user, &named))

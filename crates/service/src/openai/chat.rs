@@ -25,7 +25,7 @@ use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
 use crate::trace::Trace;
-use crate::user::User;
+use crate::user::SignedIn;
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(completions))
@@ -46,7 +46,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
     ))]
 pub(super) async fn completions(
     State(app): State<Shared>,
-    User(user): User,
+    SignedIn(caller): SignedIn,
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
@@ -68,7 +68,7 @@ pub(super) async fn completions(
         previous: None,
     };
     let sender = Sender {
-        user,
+        caller,
         request_id,
         trace,
         headers,

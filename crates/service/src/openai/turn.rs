@@ -3,7 +3,7 @@
 use adjutant_core::limits::CONFIRMATION_EXPIRY_STATELESS;
 use adjutant_core::{
     AgentResponse, CLIENT_CONTEXT_INTRODUCTION, ClientSide, ConversationId, InputBody, InputId,
-    InvalidClientSide, Notice, TraceContext, TurnLimits, UserId, read_message,
+    InvalidClientSide, Notice, TraceContext, TurnLimits, read_message,
 };
 use adjutant_runtime::{Agent, BuildError, RunContext, RunStream};
 use axum::http::HeaderMap;
@@ -20,6 +20,7 @@ use super::options::RequestOptions;
 use super::results::{self, Results, ResultsTarget};
 use super::stateless::{self, Candidates, Continuation};
 use crate::admission::RunningTurn;
+use crate::auth::Caller;
 use crate::idempotency::idempotency_key;
 use crate::problem::Problem;
 use crate::state::{BackgroundPrompts, Shared};
@@ -54,7 +55,7 @@ pub(super) struct Previous {
 
 /// The caller and the HTTP request.
 pub(super) struct Sender {
-    pub(super) user: UserId,
+    pub(super) caller: Caller,
     pub(super) request_id: Option<String>,
     pub(super) trace: Option<TraceContext>,
     pub(super) headers: HeaderMap,
@@ -79,7 +80,10 @@ pub(super) async fn start(
     sender: Sender,
     request: TurnRequest,
 ) -> Result<StartedTurn, Problem> {
-    let Sender { user, headers, .. } = sender;
+    let Sender {
+        caller, headers, ..
+    } = sender;
+    let user = caller.user.clone();
     let TurnRequest {
         messages,
         instructions,
@@ -166,7 +170,7 @@ pub(super) async fn start(
         trace: sender.trace,
         // A request without a key is never a repetition of another.
         fingerprint: key.is_some().then_some(sender.fingerprint),
-        ..RunContext::new(user)
+        ..caller.run_context()
     };
     let fresh = context.conversation.0;
     let input = key.clone().unwrap_or_else(|| InputId::from(Uuid::now_v7()));

@@ -16,6 +16,7 @@ use crate::agui::{
     AgentInfo, Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript,
     result_message,
 };
+use crate::auth::Caller;
 use crate::live::Run;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -24,6 +25,7 @@ use crate::titles;
 /// A run to be started.
 pub(crate) struct NewRun {
     pub(crate) id: InputId,
+    pub(crate) caller: Caller,
     pub(crate) input: RunAgentInput,
     pub(crate) request: ParsedRequest,
     /// Position of the client in the conversation.
@@ -126,7 +128,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, mut new_run: NewRun) {
         fingerprint: Some(run.fingerprints.request.clone()),
         trace: new_run.trace.clone(),
         time_zone: input.time_zone(),
-        ..RunContext::new(run.key.user.clone())
+        ..new_run.caller.run_context()
     };
     let mut stream = agent
         .stream_input(&context, Some(id.clone()), body)

@@ -33,7 +33,7 @@ use crate::state::Shared;
 use crate::text_length::at_most;
 use crate::thread_id::{THREAD_ID_MAX, parse_thread_id};
 use crate::trace::Trace;
-use crate::user::User;
+use crate::user::{SignedIn, User};
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -62,13 +62,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 ))]
 pub(crate) async fn start(
     State(app): State<Shared>,
-    User(user): User,
+    SignedIn(caller): SignedIn,
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
     JsonBody(input): JsonBody<RunAgentInput>,
 ) -> Result<Response, Problem> {
-    let key = app.agent.key_for(user, parse_thread_id(&input.thread_id)?);
+    let key = app
+        .agent
+        .key_for(caller.user.clone(), parse_thread_id(&input.thread_id)?);
     let id = parse_run_id(&input.run_id)?;
     let client = input
         .client()
@@ -90,7 +92,11 @@ pub(crate) async fn start(
             let last = app.agent.journal().load_turns(&key, None, 1).await?;
             let events = events_for(&app, &key, &input, last.as_ref()).await?;
             if app.agent.journal().find_input(&key, &id).await?.is_some() {
-                return run_again(&app, key, id, input, client, &events, streams).await;
+                let context = RunContext {
+                    conversation: key.conversation,
+                    ..caller.run_context()
+                };
+                return run_again(&app, context, id, input, client, &events, streams).await;
             }
             let position =
                 ClientPosition::compare(&app.agent.for_user(&key.user), &input, last.as_ref());
@@ -116,6 +122,7 @@ pub(crate) async fn start(
             if is_new {
                 let new_run = NewRun {
                     id,
+                    caller,
                     input: input.clone(),
                     request,
                     position,
@@ -166,13 +173,14 @@ async fn events_for<'a>(
 /// Handles a repeated run that is not in this process's memory.
 async fn run_again(
     app: &Shared,
-    key: ConversationKey,
+    context: RunContext,
     id: InputId,
     input: RunAgentInput,
     client: Option<Box<ClientSide>>,
     events: &[Recorded],
     streams: bool,
 ) -> Result<Response, Problem> {
+    let key = app.agent.key(&context);
     // The first request counts: what it answered may not be pending any more.
     let request = request::parse(&input, client, events, app.agent.now()).ok();
     let fingerprints = input.fingerprints();
@@ -199,9 +207,8 @@ async fn run_again(
         answers: Vec::new(),
     });
     let mut context = RunContext {
-        conversation: key.conversation,
         fingerprint: Some(fingerprints.request),
-        ..RunContext::new(key.user)
+        ..context
     };
     let (agent, running) = (app.agent.clone(), app.begin_turn(&context.user)?);
     let turn = app.turns.spawn(async move {

@@ -134,10 +134,18 @@ impl Running {
         }
     }
 
-    /// A token of a user.
+    /// A token of a user, with every scope.
     pub(crate) async fn token(&self, user: &str) -> String {
+        self.token_for(user, "read write answer").await
+    }
+
+    /// A token of a user with these scopes.
+    pub(crate) async fn token_for(&self, user: &str, scopes: &str) -> String {
         let token = new_token().unwrap();
-        let grant = TokenGrant::token(UserId::new(user).unwrap(), "test");
+        let grant = TokenGrant {
+            scopes: scopes.parse().unwrap(),
+            ..TokenGrant::token(UserId::new(user).unwrap(), "test")
+        };
         self.store
             .create_token(&grant, &token.digest)
             .await

@@ -32,6 +32,7 @@ mod replicas;
 mod report;
 mod resources;
 mod runs;
+mod scopes;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
 mod settings;

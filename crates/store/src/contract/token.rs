@@ -1,5 +1,7 @@
 use adjutant_core::UserId;
-use adjutant_core::port::{Role, TokenGrant, TokenKind, TokenRefused, TokenStore};
+use adjutant_core::port::{
+    Role, TokenGrant, TokenKind, TokenRefused, TokenScope, TokenScopes, TokenStore,
+};
 use jiff::{SignedDuration, Timestamp};
 
 use super::fixture::user;
@@ -77,6 +79,26 @@ pub async fn a_token_has_the_properties_it_was_created_with(store: &impl TokenSt
             ..TokenGrant::token(user("anna"), "")
         };
         let digest = [10 + role as u8; 32];
+        store.create_token(&grant, &digest).await.unwrap();
+        assert_eq!(
+            store.find_token(&digest).await.unwrap().unwrap().grant,
+            grant
+        );
+    }
+
+    for (number, scopes) in [
+        TokenScopes::ALL,
+        [TokenScope::Read, TokenScope::Write].into_iter().collect(),
+        [TokenScope::Answer].into_iter().collect(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let grant = TokenGrant {
+            scopes,
+            ..TokenGrant::token(user("anna"), "")
+        };
+        let digest = [20 + u8::try_from(number).unwrap(); 32];
         store.create_token(&grant, &digest).await.unwrap();
         assert_eq!(
             store.find_token(&digest).await.unwrap().unwrap().grant,

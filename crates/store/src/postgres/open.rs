@@ -53,6 +53,11 @@ const MIGRATIONS: Migrations = Migrations {
             "user setting",
             include_str!("migrations/0020_user_setting.sql"),
         ),
+        (
+            21,
+            "token scopes",
+            include_str!("migrations/0021_token_scopes.sql"),
+        ),
     ],
 };
 

@@ -12,7 +12,7 @@ use crate::record;
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, user_id, name, role, kind, created_at, expires_at, ends_at, used_at, revoked_at, parent
+            "SELECT id, user_id, name, role, scopes, kind, created_at, expires_at, ends_at, used_at, revoked_at, parent
              FROM adjutant_token ",
             $rest
         )
@@ -120,14 +120,15 @@ async fn create<C: Connection>(
         grant.ends_at.map(record::format_time),
     );
     tx.execute(
-        "INSERT INTO adjutant_token (id, digest, user_id, name, role, kind, created_at, expires_at, ends_at, parent)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        "INSERT INTO adjutant_token (id, digest, user_id, name, role, scopes, kind, created_at, expires_at, ends_at, parent)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         values![
             id,
             digest,
             grant.user.as_str(),
             &grant.name,
             grant.role.as_str(),
+            &grant.scopes.to_string(),
             grant.kind.as_str(),
             &now,
             expires_at.as_deref(),
@@ -209,6 +210,7 @@ fn token(mut row: Row) -> Result<TokenRecord, StoreError> {
         user: record::convert(row.get::<String>("user_id")?, &what)?,
         name: row.get("name")?,
         role: row.parse("role", &what)?,
+        scopes: row.parse("scopes", &what)?,
         kind,
         expires_at: row.parse_optional("expires_at", &what)?,
         ends_at: row.parse_optional("ends_at", &what)?,

@@ -53,6 +53,11 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
             "user setting",
             include_str!("migrations/0019_user_setting.sql"),
         ),
+        (
+            20,
+            "token scopes",
+            include_str!("migrations/0020_token_scopes.sql"),
+        ),
     ],
 };
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use adjutant_core::port::{
     BudgetStore, ConversationFilter, ConversationStore, Deleted, Journal, LogStore, MemoryLedger,
-    TokenStore,
+    TokenScopes, TokenStore,
 };
 use adjutant_core::{AgentName, ConversationKey, DecisionFilter, MemoryScope, UserId};
 use adjutant_store::{Maintenance, sqlite};
@@ -103,6 +103,12 @@ where
         assert_eq!(
             store.tokens(Some(&user)).await.unwrap().len(),
             known["tokens"]
+        );
+        let tokens = store.tokens(Some(&user)).await.unwrap();
+        assert!(
+            tokens
+                .iter()
+                .all(|token| token.grant.scopes == TokenScopes::ALL)
         );
     }
     let all_spent = read["users"]

@@ -52,6 +52,12 @@ pub(crate) async fn run(
         user?;
         screen.answer_line(&client.configuration(&options, &place)?);
         screen.note(&format!("paste this {}", client.location()));
+        // The started process needs no token; a client of the service does, and keeps it in a file
+        // that its model may read.
+        screen.note(
+            "a client that connects to `adjutant serve` instead needs a token; one that cannot answer the client's own questions: \
+             adjutant token create --user USER --scope read --scope write",
+        );
         return Ok(Exit::Ok);
     }
     match open_server(settings, screen, user, options.agent).await {

@@ -10,7 +10,7 @@ pub(super) struct Found {
     pub(super) name: String,
     /// The entry, or the reason for which it cannot be used.
     pub(super) entry: Result<Entry, String>,
-    /// What the person should know.
+    /// Notes for the person about what was left out or changed.
     pub(super) notes: Vec<String>,
 }
 

@@ -134,6 +134,11 @@ pub(crate) async fn run(
         state_file,
     };
     announced.print(screen);
+    if how == Authentication::None {
+        screen.note(
+            "without tokens every program of this machine is the person here: it reads and changes everything, and answers for them",
+        );
+    }
     if options.open
         && let Some(page) = &announced.web
         && let Err(error) = browser::open(page)

@@ -391,6 +391,8 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "vault.tasks" => ("notes", "\"notes\""),
         "vault.tasks_note" => ("word", "\"word\""),
         "vault.locale" => ("pt-br", "\"pt-br\""),
+        "vault.exclude" => ("Archive/,*.private.md", "[\"Archive/\", \"*.private.md\"]"),
+        "terminal.keys" => ("vi", "\"vi\""),
         "vault.log_conversations" | "turns.finish_with_any_model" | "serve.operator_sees_words" => {
             ("true", "true")
         }

@@ -82,7 +82,10 @@ fn turns() -> Vec<Turn> {
         ),
         (
             "note in my diary: the dentist was kind",
-            vec![("write_daily_note", json!({"text": "The dentist was kind."}))],
+            vec![(
+                "write_daily_note",
+                json!({"activity": "The dentist was kind."}),
+            )],
             false,
         ),
         (
@@ -105,17 +108,17 @@ fn turns() -> Vec<Turn> {
         ),
         (
             "open the note Berlin",
-            vec![("read_note", json!({"path": "Berlin.md"}))],
+            vec![("read_note", json!({"note": "Berlin"}))],
             false,
         ),
         (
             "write a note Rent: the rent rises to 1,200 in May",
-            vec![("write_note", json!({"path": "Rent.md", "content": note}))],
+            vec![("write_note", json!({"note": "Rent", "content": note}))],
             false,
         ),
         (
             "read it to me",
-            vec![("read_note", json!({"path": "Rent.md"}))],
+            vec![("read_note", json!({"note": "Rent"}))],
             false,
         ),
         (
@@ -164,7 +167,7 @@ fn turns() -> Vec<Turn> {
         ("new mail?", vec![("daily__list_mails", json!({}))], false),
         (
             "write in my diary that we had lunch",
-            vec![("write_daily_note", json!({"text": "We had lunch."}))],
+            vec![("write_daily_note", json!({"activity": "We had lunch."}))],
             false,
         ),
         ("thank you, good night", vec![], false),

@@ -34,7 +34,7 @@ fn wipes(home: &Home) -> String {
 fn a_tool_that_changed_is_not_called_until_the_person_agrees() {
     let home = home("");
     let model = wipes(&home);
-    let (code, answer) = home.ask(&model, "wipe it");
+    let (code, answer) = home.ask(&model, "wipe C");
     assert_eq!(code, 4, "{answer}");
     rug_pull(&home);
 
@@ -49,7 +49,7 @@ fn a_tool_that_changed_is_not_called_until_the_person_agrees() {
     );
     approved
         .says("MCP server shell: tools that changed since they were agreed to are not used: wipe");
-    let (_, again) = home.ask(&model, "wipe it");
+    let (_, again) = home.ask(&model, "wipe C");
     let id = again["pending"][0]["id"].as_str().unwrap();
     home.run(&["pending", "approve", id, "-m", &model])
         .says("adjutant tools accept shell");
@@ -73,7 +73,7 @@ fn a_tool_that_changed_is_not_called_until_the_person_agrees() {
     }
     home.run(&["tools", "accept", "shell", "-y"]).succeeds();
     home.run(&["tools", "accept", "shell"]).succeeds();
-    let (code, _) = home.ask(&model, "wipe it");
+    let (code, _) = home.ask(&model, "wipe C");
     assert_eq!(code, 0);
     assert_eq!(
         std::fs::read_to_string(home.path("project/wiped")).unwrap(),
@@ -88,7 +88,7 @@ fn a_tool_that_changed_is_not_called_until_the_person_agrees() {
 fn what_waited_for_a_yes_to_the_old_tool_is_cancelled_once_the_new_one_is_agreed_to() {
     let home = home("");
     let model = wipes(&home);
-    let (_, answer) = home.ask(&model, "wipe it");
+    let (_, answer) = home.ask(&model, "wipe C");
     rug_pull(&home);
     home.run(&["tools", "accept", "shell", "-y"]).succeeds();
     let id = answer["pending"][0]["id"].as_str().unwrap();
@@ -255,7 +255,7 @@ fn what_is_allowed_for_good_is_the_tool_as_it_was() {
 
     let home = home("");
     let model = wipes(&home);
-    let mut terminal = Terminal::start(&home, &["ask", "-m", &model, "wipe it"]);
+    let mut terminal = Terminal::start(&home, &["ask", "-m", &model, "wipe C"]);
     terminal
         .sees("[a] always")
         .keys("a")
@@ -263,7 +263,7 @@ fn what_is_allowed_for_good_is_the_tool_as_it_was() {
         .keys("3")
         .sees("Done.");
     terminal.ends_with(0);
-    let run = home.run(&["ask", "-m", &model, "wipe it"]).succeeds();
+    let run = home.run(&["ask", "-m", &model, "wipe C"]).succeeds();
     run.says("allowed by policy: shell__wipe, any arguments, for good");
 
     let server = include_str!("server.sh");
@@ -273,7 +273,7 @@ fn what_is_allowed_for_good_is_the_tool_as_it_was() {
     );
     home.run(&["tools", "accept", "shell", "-y"]).succeeds();
     let told = "shell__wipe has changed since you allowed it";
-    home.run(&["ask", "-m", &model, "wipe it"])
+    home.run(&["ask", "-m", &model, "wipe C"])
         .ends_with(4)
         .says(told);
 
@@ -282,7 +282,7 @@ fn what_is_allowed_for_good_is_the_tool_as_it_was() {
     home.config(&format!(
         "[mcp.servers.shell]\ncommand = [\"sh\", {other:?}]\nenv = {{ TOKEN = \"${{SHELL_TOKEN}}\" }}\n"
     ));
-    home.run(&["ask", "-m", &model, "wipe it"])
+    home.run(&["ask", "-m", &model, "wipe C"])
         .ends_with(4)
         .says(told);
 }

@@ -1,7 +1,7 @@
 //! Calls of a foreign server's tool with arguments that miss its schema by a slip: what the server
 //! gets, and what the model is told.
 
-use adjutant_core::Message;
+use adjutant_core::{Message, Permission, Policy};
 use adjutant_mcp::client::Servers;
 use adjutant_providers::scripted::{Reply, ScriptedModel, call, text};
 use adjutant_runtime::Agent;
@@ -25,10 +25,17 @@ use Became::{AsWritten, Corrected, Refused};
 /// Returns the messages that a model is sent after a call of these servers' tools.
 async fn messages_after(servers: &Servers, reply: Reply) -> Vec<Message> {
     let model = ScriptedModel::new([reply, text("Well.")]).with_requests_kept(usize::MAX);
+    // The calls are not in the words of the message.
+    let policy = ["odd__typed", "odd__echo"]
+        .into_iter()
+        .fold(Policy::default(), |policy, tool| {
+            policy.rule(tool, None, Permission::Allow)
+        });
     let agent = Agent::builder("adjutant")
         .model(model.clone())
         .instruction("Be brief.")
         .tools(servers.tools())
+        .policy(policy)
         .build()
         .unwrap();
     agent.run("please").await.unwrap();

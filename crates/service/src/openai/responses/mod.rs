@@ -40,7 +40,7 @@ use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
 use crate::trace::Trace;
-use crate::user::User;
+use crate::user::{SignedIn, User};
 
 pub(super) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
@@ -75,7 +75,7 @@ struct ResponseInProgress {
     ))]
 async fn create(
     State(app): State<Shared>,
-    User(user): User,
+    SignedIn(caller): SignedIn,
     RequestId(request_id): RequestId,
     Trace(trace): Trace,
     headers: HeaderMap,
@@ -87,6 +87,7 @@ async fn create(
     let request = options::parse_body::<ResponseRequest>(body.clone())?;
     let mut options = request.options()?;
     let echo = request.echo(&body);
+    let user = caller.user.clone();
     let agent = app.agent.for_user(&user);
     let previous = match &request.previous_response_id {
         Some(id) => Some(find_previous(&app, &user, id).await?),
@@ -111,7 +112,7 @@ async fn create(
         }),
     };
     let sender = Sender {
-        user,
+        caller,
         request_id,
         trace,
         headers,
