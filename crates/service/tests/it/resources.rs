@@ -494,7 +494,7 @@ async fn direct_tool_calls_pass_the_same_gate() {
             "{tool}"
         );
     }
-    // What runs is what was shown, whatever its words stand for by now.
+    // What runs is what was shown: another name is shown again before its task is deleted.
     invoke(
         "update_task",
         json!({"args": {"task_id": "1", "description": "buy bread"}}),
@@ -508,9 +508,19 @@ async fn direct_tool_calls_pass_the_same_gate() {
     let waits = get(&service, &anna, "/v1/pending").await;
     assert_eq!(waits["pending"][0]["interrupt_id"], *shown);
     assert_eq!(waits["pending"][0]["thread_id"], asked.body["thread_id"]);
-    let gone = invoke(
+    let again = invoke(
         "delete_task",
         json!({"args": {"task_id": "milk"}, "confirm": shown}),
+    )
+    .await;
+    assert_eq!(
+        (again.status, &again.body["code"]),
+        (409, &json!("pending_confirmation"))
+    );
+    assert_eq!(again.body["preview"], "Delete “buy bread”");
+    let gone = invoke(
+        "delete_task",
+        json!({"args": {"task_id": "milk"}, "confirm": again.body["confirm"]}),
     )
     .await;
     assert_eq!(

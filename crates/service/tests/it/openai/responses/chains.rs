@@ -14,7 +14,7 @@ fn path_of(response: &Answer) -> String {
 async fn any_earlier_response_can_be_continued() {
     let world = World::new().await;
     let token = world.token("anna").await;
-    let script = r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
+    let script = r#"{"calls": [{"name": "add_task", "args": {"description": "first"}}]}
 {"text": "One."}
 {"text": "Two."}
 {"text": "Three.", "repeat": true}"#;
