@@ -211,7 +211,7 @@ settings! {
         /// The client secret of this service at the provider.
         #[setting("serve.oidc_client_secret", quiet, unset = "none: a public client")]
         pub(crate) client_secret: Option<SecretString>,
-        /// TokenScopes that are requested beside `openid`.
+        /// Scopes that are requested beside `openid`.
         #[setting("serve.oidc_scopes", quiet, unset = "only openid")]
         pub(crate) scopes: Vec<String>,
         /// The redirect URI.

@@ -50,7 +50,7 @@ pub struct OidcConfig {
     pub client_id: String,
     /// Client secret. `None`: a public client, for which PKCE alone protects the code.
     pub client_secret: Option<String>,
-    /// TokenScopes that are requested in addition to `openid`.
+    /// Scopes that are requested in addition to `openid`.
     pub scopes: Vec<String>,
     /// Redirect URI. `None`: `/signin/callback` at the host that the browser used.
     pub redirect: Option<String>,
