@@ -12,10 +12,12 @@ use serde_json::Value;
 
 use crate::tool::{Arguments, ToolDefinition};
 
+mod chunk; // parts of a text between blanks
 mod ids; // ids of items that are known to the person
 mod moments; // dates, times and durations of a text
 mod numbers; // numbers of a text, in digits and in words
 
+use chunk::{bare, is_around};
 pub use ids::KnownItems;
 
 /// The largest number of characters of own words that is read, from the newest message back.
@@ -235,7 +237,7 @@ impl OwnWords {
         if degree == Foreign::Nothing || !ids::is_name_of_id(name) {
             return degree;
         }
-        match items.contains(self, value) {
+        match items.contains(value, |named| self.name(named)) {
             true => Foreign::Nothing,
             // An id is no amount, and where it leads is what the question shows.
             false if is_plain_id(value) => Foreign::Words,
@@ -244,7 +246,7 @@ impl OwnWords {
     }
 
     /// Returns true if every word of a text is the person's, and one of them has a meaning.
-    pub(crate) fn name(&self, text: &str) -> bool {
+    fn name(&self, text: &str) -> bool {
         let has_meaning = |word: &str| !word.is_empty() && !FUNCTION_WORDS.contains(word);
         let lower = text.to_lowercase();
         lower.split(|c: char| !c.is_alphanumeric()).any(has_meaning)
@@ -379,47 +381,6 @@ fn says_something(schema: Option<&Value>, value: &Value) -> bool {
             says_something(schema, value)
         }),
     }
-}
-
-/// Returns true for a character that stands around words and is no part of one.
-fn is_around(c: char) -> bool {
-    matches!(
-        c,
-        '.' | ','
-            | ';'
-            | ':'
-            | '!'
-            | '?'
-            | '"'
-            | '\''
-            | '('
-            | ')'
-            | '['
-            | ']'
-            | '{'
-            | '}'
-            | '<'
-            | '>'
-            | '“'
-            | '”'
-            | '„'
-            | '‘'
-            | '’'
-            | '«'
-            | '»'
-            | '…'
-            | '*'
-            | '`'
-            | '-'
-            | '–'
-            | '—'
-            | '•'
-    )
-}
-
-/// Returns a part of a text without the punctuation around it.
-fn bare(chunk: &str) -> &str {
-    chunk.trim_matches(is_around)
 }
 
 /// Returns an address without what says nothing about where it leads: its scheme and its last slash.

@@ -41,7 +41,7 @@ struct Access {
     name: String,
     /// `operator`, `user` or `metrics` (may only read the metrics).
     role: &'static str,
-    /// What it may be used for: `read`, `write` and `answer` (to answer pending calls).
+    /// Uses that it permits: `read`, `write` and `answer` (to answer pending calls).
     scopes: Vec<&'static str>,
     /// Time of creation.
     created_at: Timestamp,
@@ -77,7 +77,7 @@ struct NewAccess {
     /// `user`, `metrics`, or `operator` if the caller is one. Default `user`.
     #[schema(pattern = "^(user|metrics|operator)$")]
     role: Option<String>,
-    /// What it may be used for: `read`, `write` and `answer` (to answer pending calls, which needs
+    /// Uses that it permits: `read`, `write` and `answer` (to answer pending calls, which needs
     /// `write` too). Default: all that the caller may.
     scopes: Option<Vec<String>>,
 }

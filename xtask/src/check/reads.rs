@@ -46,6 +46,10 @@ const EXPECTED: &[(&str, &str)] = &[
         "crates/cli/src/command/sessions/folder.rs",
         "the state folder",
     ),
+    (
+        "crates/cli/src/command/mcp/configure.rs",
+        "what an argument names may be a pipe; read up to a bound",
+    ),
     ("crates/cli/src/mcp_servers/pins.rs", "the state folder"),
     ("crates/cli/src/config/trust.rs", "the state folder"),
     ("crates/cli/src/policy/file.rs", "the state folder"),
@@ -59,6 +63,10 @@ const EXPECTED: &[(&str, &str)] = &[
     ),
     ("crates/embedded/src/", "files of weights and their folder"),
     ("crates/evaluation/src/", "question sets of the repository"),
+    (
+        "crates/mcp/src/client/process_group.rs",
+        "files of the kernel",
+    ),
     (
         "crates/memory/src/outside_file.rs",
         "what an option names may be a pipe; read up to a bound",

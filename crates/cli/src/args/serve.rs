@@ -81,7 +81,7 @@ pub(crate) enum Token {
         /// (/metrics and nothing else)
         #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
         grant: Role,
-        /// What it may be used for: read, write (send messages, change tasks and settings) or answer
+        /// Uses that it permits: read, write (send messages, change tasks and settings) or answer
         /// (answer the agent's questions for the person; needs write). Several are named one by one
         /// [default: all three]
         #[arg(long = "scope", value_name = "SCOPE", value_parser = scope)]

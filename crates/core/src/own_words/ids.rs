@@ -5,8 +5,6 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::OwnWords;
-
 /// Names under which results give an item's name.
 const NAMES: [&str; 12] = [
     "name",
@@ -90,8 +88,9 @@ impl KnownItems {
         }
     }
 
-    /// Returns true if a value is the id of an item that the person can mean.
-    pub(super) fn contains(&self, words: &OwnWords, value: &Value) -> bool {
+    /// Returns true if a value is the id of an item that the person can mean. `is_named`: the person
+    /// named an item of that name.
+    pub(super) fn contains(&self, value: &Value, is_named: impl Fn(&str) -> bool) -> bool {
         let Some(wanted) = id_text(value) else {
             return false;
         };
@@ -99,7 +98,7 @@ impl KnownItems {
             || self
                 .named
                 .iter()
-                .any(|(id, name)| *id == wanted && words.name(name))
+                .any(|(id, name)| *id == wanted && is_named(name))
     }
 }
 
@@ -127,23 +126,22 @@ pub(super) fn is_name_of_id(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use jiff::civil::date;
     use serde_json::json;
 
-    use super::{KnownItems, OwnWords, is_name_of_id};
+    use super::{KnownItems, is_name_of_id};
 
     #[test]
     fn an_item_is_known_by_the_own_list_or_by_its_name() {
-        let words = OwnWords::new(["delete the introductory meeting"], date(2026, 11, 28));
         let mut items = KnownItems::default();
         items.add(&json!({"tasks": [{"id": 1, "title": "Milk"}]}), false);
         items.add(&json!([{"id": "2", "title": "Introductory meeting"}]), true);
-        items.add(&json!("{\"event_id\": 3, \"name\": \"Meetings\"}"), true);
+        let as_text = json!("{\"event_id\": 3, \"name\": \"Introductory meeting\"}");
+        items.add(&as_text, true);
         items.add(
             &json!("- id_: '4'\n  title: Introductory meeting\n- id_: '5'\n  title: Party"),
             true,
         );
-        let known = |id| items.contains(&words, &id);
+        let known = |id| items.contains(&id, |named| named == "Introductory meeting");
         assert!(known(json!(1)) && known(json!("2")) && known(json!(3)) && known(json!("4")));
         assert!(!known(json!("5")) && !known(json!(6)) && !known(json!("Party")));
     }

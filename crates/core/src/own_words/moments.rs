@@ -6,7 +6,7 @@
 use jiff::civil::{Date, DateTime, Time, Weekday, time};
 use jiff::{Span, ToSpan as _};
 
-use super::bare;
+use super::chunk::bare;
 
 /// A date, a time, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -72,7 +72,7 @@ pub struct NoSuchScope(pub String);
 pub struct TokenScopes(u8);
 
 impl TokenScopes {
-    /// Every scope.
+    /// The scopes of a token that its user has for themselves.
     pub const ALL: Self =
         Self(bit(TokenScope::Read) | bit(TokenScope::Write) | bit(TokenScope::Answer));
 
@@ -158,7 +158,7 @@ pub struct TokenGrant {
     pub name: String,
     /// Role of requests with the token.
     pub role: Role,
-    /// What requests with the token may do.
+    /// Scopes of requests with the token.
     pub scopes: TokenScopes,
     /// A program's token or a browser's session.
     pub kind: TokenKind,

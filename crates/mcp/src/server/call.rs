@@ -9,12 +9,8 @@ use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
 use tracing::Span;
 
+use super::may_answer::may_answer;
 use super::result::failed;
-
-/// Marks an HTTP request, in its extensions, whose client may not answer pending calls in place of
-/// the person. It is not asked, and the call stays pending until it is answered elsewhere.
-#[derive(Debug, Clone, Copy)]
-pub struct MayNotAnswer;
 
 /// The member of a request's `_meta` with the client's idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotencyKey";
@@ -43,12 +39,6 @@ pub(super) fn with_request(run: RunContext, context: &RequestContext<RoleServer>
     }
     run.may_answer = may_answer(context);
     run
-}
-
-/// Returns false if the client's request says that it may not answer pending calls.
-pub(super) fn may_answer(context: &RequestContext<RoleServer>) -> bool {
-    let request = context.extensions.get::<Parts>();
-    request.is_none_or(|request| request.extensions.get::<MayNotAnswer>().is_none())
 }
 
 /// Returns the idempotency key in `_meta`: a repeated request with the same one is the same call.

@@ -13,7 +13,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::Value;
 
-use super::call::may_answer;
+use super::may_answer::may_answer;
 
 /// The argument with the id of a pending call, to ask for its result. It approves nothing.
 pub(super) const CONFIRMATION_ID: &str = "confirmation_id";

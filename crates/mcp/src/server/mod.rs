@@ -10,6 +10,7 @@ mod ask_tool; // the agent itself as a tool
 mod call; // idempotency key, HTTP request, errors
 mod confirmation; // asking the user for confirmation
 mod declaration; // tools as clients see them
+mod may_answer; // the right to answer questions
 mod progress; // progress notifications
 mod prompts; // prompts to start with
 mod resources; // conversations as resources
@@ -29,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::extension;
 
-pub use call::MayNotAnswer;
+pub use may_answer::MayNotAnswer;
 pub use session::Session;
 pub use stdio::{StdioError, serve_stdio};
 pub use turn_hooks::{BeginTurn, TurnEnded};

@@ -23,11 +23,12 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tracing::{Instrument as _, Span};
 
-use super::call::{idempotency_key, may_answer, request_span, run_failed, with_request};
+use super::call::{idempotency_key, request_span, run_failed, with_request};
 use super::confirmation::{
     Answer, CONFIRM, CONFIRMATION_ID, ConfirmationMode, answer_to, ask, input_required,
 };
 use super::declaration::{describe, has_argument};
+use super::may_answer::may_answer;
 use super::progress::{CurrentStep, with_progress};
 use super::result::{confirmation_required, declined, done, failed};
 use super::turn::AskCall;

@@ -61,7 +61,7 @@ pub enum Auth {
 pub(crate) struct Caller {
     pub(crate) user: UserId,
     pub(crate) role: Role,
-    /// What the request may do.
+    /// Scopes of the request.
     pub(crate) scopes: TokenScopes,
     /// The token or session of this service that was presented.
     pub(crate) token: Option<Presented>,

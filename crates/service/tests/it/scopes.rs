@@ -23,8 +23,13 @@ async fn send(service: &Running, token: &str, method: &str, path: &str, body: &V
 
 fn assert_lacks(answer: &Answer, scope: &str) {
     assert_eq!(answer.status, 403, "{answer:?}");
-    assert_eq!(answer.body["code"], "scope_missing", "{answer:?}");
-    assert_eq!(answer.body["scope"], scope, "{answer:?}");
+    // `/mcp` refuses in JSON-RPC, with the problem as its data.
+    let problem = match &answer.body["error"]["data"] {
+        Value::Null => &answer.body,
+        data => data,
+    };
+    assert_eq!(problem["code"], "scope_missing", "{answer:?}");
+    assert_eq!(problem["scope"], scope, "{answer:?}");
 }
 
 /// Routes without a caller: they are open, or end the caller's own session.

@@ -94,7 +94,7 @@ pub(super) const TABLES: &[Table] = tables! {
     }
     token (key: 1, is_numbered: false, page: MANY) {
         id: Text, digest: Text, user_id: Text, name: Text, created_at: Text, revoked_at: Text, role: Text, kind: Text, expires_at: Text, ends_at: Text, used_at: Text,
-        parent: Text,
+        parent: Text, scopes: Text,
     }
     budget (key: 2, is_numbered: false, page: MANY) {
         day: Text, user_id: Text, tokens: Int, model_calls: Int, tool_calls: Int, ms: Int,
