@@ -98,7 +98,7 @@ async fn odd(path: &Path) -> sqlite::Store {
              INSERT INTO adjutant_task_number VALUES ('s', 9, 'ana', '/v', 't', 1, '{odd}'), ('s', 10, 'ana', '/v', 't', 1, '');
              INSERT INTO adjutant_task_counter VALUES ('ana', 9223372036854775807), ('ana ', 12);
              INSERT INTO adjutant_applied_change VALUES ('ana', 'k', '{odd}', 't'), ('', 'k', '', 't');
-             INSERT INTO adjutant_token VALUES ('t', 'digest', 'ana', 'n', 't', NULL, 'user', 'session', 't', 't', NULL, 'p');
+             INSERT INTO adjutant_token VALUES ('t', 'digest', 'ana', 'n', 't', NULL, 'user', 'session', 't', 't', NULL, 'p', 'read write');
              INSERT INTO adjutant_budget VALUES ('', '2026-11-24', 0, 0, 0, 0, 0), ('ana', '2026-11-24', 1, 2, 3, 4, 5);
              INSERT INTO adjutant_budget_block VALUES ('b1', '2026-11-24', 'ana', 'w', 7, 't', 1, 2, 3, 4, 5, 0, 1, 2, 3, 4);
              INSERT INTO adjutant_budget_booking VALUES ('k', '2026-11-24', 'ana', NULL, 'b1', 0, 1, 1, 2, 3, 4, 5, 0);
