@@ -32,19 +32,21 @@ const SERVER_PASS = [
   'http-header-validation',
   'input-required-result-unsupported-methods',
   'input-required-result-validate-input',
-  // The result is empty, which the scenario accepts.
-  'completion-complete',
   // They only warn that the suite's own tool is not there.
   'input-required-result-missing-input-response',
   'input-required-result-ignore-extra-params',
+  // They ask nothing of a server that offers no skills.
+  'sep-2640-skills-directory',
+  'sep-2640-skills-enumeration',
+  'sep-2640-skills-manifest',
 ];
 
 const OWN_TOOL = 'it calls a tool of the suite\'s own, which asks for more than whether a call may be made';
 const TASKS = 'tasks of the protocol are not supported';
-const SKILLS = 'skills are not offered over the protocol';
 
 /** Scenarios for servers that must fail, each with the reason: most need features that a server for an agent's tools does not have. */
 const SERVER_FAIL = {
+  'completion-complete': 'arguments of prompts are not completed',
   'server-stateless': 'four checks call a diagnostic tool of the suite\'s own; the other 21 pass',
   'http-custom-header-server-validation': 'no tool takes an argument from a header',
   'tools-call-image': 'a tool gives JSON, not pictures',
@@ -84,9 +86,6 @@ const SERVER_FAIL = {
   'tasks-status-notifications': TASKS,
   'tasks-required-task-error': TASKS,
   'tasks-mrtr-composition': TASKS,
-  'sep-2640-skills-directory': SKILLS,
-  'sep-2640-skills-enumeration': SKILLS,
-  'sep-2640-skills-manifest': SKILLS,
 };
 
 /** Scenarios for clients that must pass. */

@@ -123,6 +123,11 @@ impl Connection {
                 };
                 let error = match Self::open_as(config, setup, auto, &silent).await {
                     Ok(opened) => return Ok(opened),
+                    Err(error) if error.is_other_answer => {
+                        let old = ClientLifecycleMode::Initialize;
+                        let older = Self::open_as(config, setup, old, &silent).await;
+                        return older.map_err(|older| both_reasons(&older.message, &error.message));
+                    }
                     Err(error) => error,
                 };
                 if let (true, Some(client)) = (error.in_handshake, &setup.http)
@@ -201,6 +206,9 @@ struct ConnectError {
     message: String,
     /// True if the server answered the handshake itself with an error.
     in_handshake: bool,
+    /// True if it answered with something else, as servers do that answer a method they do not know
+    /// with an empty result.
+    is_other_answer: bool,
 }
 
 impl ConnectError {
@@ -208,6 +216,7 @@ impl ConnectError {
         Self {
             message: message.into(),
             in_handshake: false,
+            is_other_answer: false,
         }
     }
 }
@@ -354,6 +363,7 @@ fn handshake_failed(error: &ClientInitializeError) -> ConnectError {
         ClientInitializeError::JsonRpcError(error) => ConnectError {
             message: format!("it refuses the handshake: {}", error.message),
             in_handshake: true,
+            is_other_answer: false,
         },
         ClientInitializeError::LegacyFallbackFailed { discover, fallback } => ConnectError {
             message: both_reasons(
@@ -361,6 +371,7 @@ fn handshake_failed(error: &ClientInitializeError) -> ConnectError {
                 &handshake_failed(discover).message,
             ),
             in_handshake: true,
+            is_other_answer: false,
         },
         ClientInitializeError::ConnectionClosed(_) => {
             ConnectError::new("it closed the connection during the handshake")
@@ -369,6 +380,10 @@ fn handshake_failed(error: &ClientInitializeError) -> ConnectError {
             "the handshake failed: {}",
             transport_message(error)
         )),
+        ClientInitializeError::ExpectedInitResult(_) => ConnectError {
+            is_other_answer: true,
+            ..ConnectError::new(format!("the handshake failed: {error}"))
+        },
         error => ConnectError::new(format!("the handshake failed: {error}")),
     }
 }
