@@ -6,7 +6,8 @@ import { HOSTILE, NESTED } from "./hostile-text.mjs";
 
 const toolServer = new URL("tool-server.mjs", import.meta.url).pathname;
 
-export const OTHER = `[mcp.servers.other]\ncommand = ${JSON.stringify([process.execPath, toolServer])}\nallow = ["nap", "gossip", "grumble", "launch"]\n`;
+// Allowed by name: these tests are not about what is asked after words of others.
+export const OTHER = `[agent]\nallow = ["add_task", "other__nap", "other__gossip", "other__grumble", "other__launch"]\n[mcp.servers.other]\ncommand = ${JSON.stringify([process.execPath, toolServer])}\nallow = ["nap", "gossip", "grumble", "launch"]\n`;
 
 export async function hostile(browser) {
   const script = lines(

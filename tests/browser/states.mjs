@@ -27,7 +27,7 @@ export const STATES = lines(
 );
 
 export async function states(browser) {
-  const service = await serve({ script: STATES, toml: `[agent]\nconfirmation_expiry = "15s"\n${OTHER}` });
+  const service = await serve({ script: STATES, toml: OTHER.replace("[agent]", '[agent]\nconfirmation_expiry = "15s"') });
   const page = await open(browser, service);
   const here = (name, work) => check(name, work, page);
   const fits = async () => {
