@@ -1,4 +1,4 @@
-// What another tab, another device or another program does is seen, and a connection that went silent is noticed.
+// The page shows changes by other tabs, devices and programs, and notices a connection that went silent.
 
 import assert from "node:assert/strict";
 import { check, drawn, last, lines, open, say, serve, settled, wire } from "./harness.mjs";

@@ -1,4 +1,4 @@
-// What it takes until one can write: requests for the page's own files, and the time on a slow line.
+// Cost until one can write: requests for the page's own files, and the time on a slow line.
 
 import assert from "node:assert/strict";
 import { check, lines, open, serve } from "./harness.mjs";

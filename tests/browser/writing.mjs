@@ -63,7 +63,7 @@ export async function writing(browser) {
       console.log(`      20,000 lines: ${Math.round(bare)} ms in a bare field, ${Math.round(own)} ms here`);
       assert.equal(await composer.getAttribute("dir"), "ltr", "the browser is not asked for the direction of all of it");
       assert.deepEqual(await page.evaluate(() => [window.seen.layouts, window.seen.stored]), [0, 0]);
-      // What is said about it comes when the person pauses.
+      // The remark about it comes when the person pauses.
       await page.locator("#composer-hint", { hasText: /only the first 100,000 will be read/ }).waitFor();
       await page.evaluate(() => Object.assign(window.seen, { layouts: 0, stored: 0, values: 0 }));
       await composer.press("End");

@@ -131,7 +131,7 @@ impl Provenance {
     #[must_use]
     pub fn is_needed(tool: &dyn Tool, after_others: bool) -> bool {
         let annotations = tool.definition().annotations;
-        // What text of others could gain by is a change, or a request that carries what the model
+        // Text of others could gain by a change, or by a request that carries what the model
         // knows to a server. Without such text, only what leaves the house counts.
         let has_effect = !annotations.read_only || !annotations.closed_world;
         tool.recalled_argument().is_some()

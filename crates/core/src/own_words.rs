@@ -266,7 +266,7 @@ impl OwnWords {
             };
         }
         let chunks = || whole.split(' ').map(bare).filter(|chunk| !chunk.is_empty());
-        // Where nothing has a meaning of its own, as in "all", the word itself is what is meant.
+        // If no word has a meaning of its own, as in "all", the word itself is meant.
         let is_all_function_words = chunks().all(|chunk| FUNCTION_WORDS.contains(chunk));
         chunks()
             .map(|chunk| match FUNCTION_WORDS.contains(chunk) {

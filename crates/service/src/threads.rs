@@ -469,7 +469,7 @@ async fn rename(
 /// Deletes a conversation with its messages and log entries, or with `versions=all` all its
 /// versions.
 ///
-/// What versions share stays until the last of them is deleted. Pending calls are deleted too and
+/// Shared events of versions stay until the last of them is deleted. Pending calls are deleted too and
 /// not executed. A conversation with a running turn is not deleted: cancel the turn first, or wait.
 #[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "delete_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Id of the conversation, or the client's name for it."), VersionsQuery),

@@ -133,7 +133,7 @@ function watchRunning() {
   watching = isComing && !document.hidden ? setTimeout(loadThreads, RUNNING_AGAIN_MS) : null;
 }
 
-/** What was listed after this conversation before: a list that was opened further stays so when its beginning is read anew. */
+/** Returns the entries that were listed after this conversation before: a list that was opened further stays so when its beginning is read anew. */
 function laterThan(last, asked) {
   const { list, of } = state.threads;
   const at = of === asked ? list.findIndex((thread) => thread.thread_id === last?.thread_id) : -1;
@@ -212,7 +212,7 @@ function close() {
   listening = new AbortController();
   opening += 1;
   set({ threadId: null, rootId: null, title: null, turns: [], alternatives: new Map(), editing: null, older: NOTHING_OLDER, lastMessageId: null, pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
-  // What goes on without the page is watched in the list.
+  // The list is watched while something goes on without the page.
   if (isLeft) loadThreads();
   writeOn();
 }
@@ -355,7 +355,7 @@ async function reread() {
   if (mine !== opening) return;
   const first = page.turns[0]?.id ?? null;
   const at = first === null ? -1 : state.turns.findIndex((turn) => turn.id === first);
-  // What was loaded of the time before stays, and so does the place of what has one.
+  // Older entries that were loaded stay, and so does the place of what has one.
   const keys = new Map(state.turns.filter(({ id }) => id !== null).map(({ id, key }) => [id, key]));
   const turns = page.turns.map((turn) => ({ ...turn, key: keys.get(turn.id) ?? turn.key }));
   const kept = at > 0 ? { turns: [...state.turns.slice(0, at), ...turns], older: state.older } : { turns };

@@ -1,4 +1,4 @@
-// How long a text is: in characters, and in the tokens that a model reads. Pure.
+// Lengths of a text: in characters, and in the tokens that a model reads. Pure.
 
 /** Bytes of UTF-8 that count as one token, as the service estimates it. */
 const BYTES_OF_TOKEN = 4;

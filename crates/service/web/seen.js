@@ -1,4 +1,4 @@
-// Which conversations have something that the person has not seen yet, as far as this browser knows.
+// Conversations with something that the person has not seen yet, as far as this browser knows.
 
 import { remember, setting } from "./settings.js";
 import { state } from "./state.js";
@@ -9,12 +9,12 @@ const KEPT_MAX = 300;
 const rootOf = (thread) => thread.root_id ?? thread.thread_id;
 const timeOf = (thread) => Date.parse(thread.last_activity ?? thread.updated_at);
 
-/** What was seen, by user, because several may share a browser: `{ since, at }`. What is older than `since` counts as seen;
+/** Seen conversations, by user, because several may share a browser: `{ since, at }`. What is older than `since` counts as seen;
  * `at`: the time of what was seen last, by the root of the conversation. */
 const all = () => setting("seen", {});
 const mine = () => all()[state.me.user];
 
-/** Whether something happened in a conversation since the person saw it. */
+/** Returns true if something happened in a conversation since the person saw it. */
 export function isUnread(thread) {
   const seen = mine();
   return seen !== undefined && !thread.running && !thread.isBegun && timeOf(thread) > (seen.at[rootOf(thread)] ?? seen.since);

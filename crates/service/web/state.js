@@ -69,7 +69,7 @@ export const state = {
   /** On narrow screens one pane may lie over the chat: "side" or "panel". */
   drawer: null,
   panelOpen: false,
-  /** Whether the left side is there, where there is room for it. */
+  /** True if the left side is shown, where there is room for it. */
   sideOpen: true,
   trace: { id: null, detail: null, problem: null, list: [], cursor: null, loaded: false, listProblem: null, filter: { scope: "thread", outcome: "", days: "", tool: "" } },
   help: false,
@@ -113,7 +113,7 @@ export function writeIn(messageField) {
 /** Changes the draft without notifying subscribers: a key press redraws nothing but the field. `source`: the field that has it
  * already. */
 export function setDraft(draft, source = null) {
-  // What stands in the field and was not read yet is replaced as well.
+  // Text in the field that was not read yet is replaced as well.
   if (source === null) field.forget();
   state.draft = draft;
   for (const writer of writers) writer(draft, source);

@@ -137,7 +137,7 @@ impl Moments {
         self.dates
             .extend(days.map(|days| shifted(today, days.days())));
         if let Some(weekday) = weekday(token) {
-            // Which week is meant is the person's and the model's to know.
+            // The week is the person's and the model's to know.
             let near = (-7..=14).map(|days| shifted(today, days.days()));
             self.dates
                 .extend(near.filter(|date| date.weekday() == weekday));

@@ -134,7 +134,7 @@ fn annotations(tool: &Tool, rules: &ToolRules) -> Annotations {
     // The operator's rules go before the server's hints.
     let is_trusted = is_listed(&rules.read_only, &tool.name);
     let read_only = !destructive && (is_trusted || hints.read_only_hint.unwrap_or(false));
-    // Who lets reads of a server run that says nothing about them means this server, and not any
+    // A person who lets undescribed reads of a server run means this server, and not any
     // address that a call names. Otherwise the protocol assumes that a tool reaches out.
     let reaches_out = hints
         .open_world_hint

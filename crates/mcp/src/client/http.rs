@@ -220,7 +220,7 @@ impl StreamableHttpClient for HttpClient {
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
         let Some(id) = posted.id else {
-            // What is said beyond the status needs no reading.
+            // Words beyond the status need no reading.
             return Ok(StreamableHttpPostResponse::Accepted);
         };
         if !is_media_type(content_type.as_deref(), JSON) {
@@ -364,7 +364,7 @@ fn events(response: Response, bytes_max: usize, posted: Option<RequestId>) -> Ev
                 && let JsonRpcMessage::Error(_) = &message
             {
                 address(&mut message, posted.clone());
-                // What was read can be written.
+                // A value that was read can be written.
                 event.data = serde_json::to_string(&message).ok().or(event.data);
             }
             Ok(event)

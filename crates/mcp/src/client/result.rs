@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_the_person_alone_is_not_passed_on() {
+    fn content_for_the_person_alone_is_not_passed_on() {
         let for_the_user =
             json!({"type": "text", "text": "secret", "annotations": {"audience": ["user"]}});
         let both = json!({"type": "text", "text": "open", "annotations": {"audience": ["user", "assistant"]}});

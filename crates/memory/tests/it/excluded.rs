@@ -64,7 +64,7 @@ fn is_excluded<T: std::fmt::Debug>(result: Result<T, MemoryError>) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_excluded_is_neither_found_nor_listed_nor_read_and_its_number_is_told() {
+async fn excluded_notes_are_neither_found_nor_listed_nor_read_and_are_counted() {
     let (_home, memory) = with_excluded(&["Diary"]);
     let notes = memory.notes().unwrap();
     let found = notes.search("roses", &all()).await.unwrap();

@@ -326,7 +326,7 @@ impl Steps<'_> {
         let edited = match &answer.edited {
             None if runs => match self.shown_otherwise(call).await {
                 None => None,
-                // What the ids stand for has changed since the person was asked.
+                // The ids stand for something else than when the person was asked.
                 Some(pending) => {
                     return vec![Event::CallEdited {
                         turn: self.turn,

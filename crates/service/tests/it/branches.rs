@@ -295,7 +295,7 @@ async fn versions_are_one_conversation_in_lists_and_are_renamed_and_deleted_toge
         (&json!(root), &newest_first, &json!(false))
     );
 
-    // What was said last makes a version the conversation's entry.
+    // The last message makes a version the conversation's entry.
     let more = json!({"message": "hello", "thread_id": versions[1]});
     service.chat(&anna, &more).await;
     let [listed] = entries(&service, &anna, "/v1/threads")

@@ -494,7 +494,7 @@ async fn direct_tool_calls_pass_the_same_gate() {
             "{tool}"
         );
     }
-    // What runs is what was shown: another name is shown again before its task is deleted.
+    // Another name is shown again before its task is deleted: a call runs as it was shown.
     invoke(
         "update_task",
         json!({"args": {"task_id": "1", "description": "buy bread"}}),

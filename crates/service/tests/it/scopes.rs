@@ -267,7 +267,7 @@ async fn an_mcp_client_without_the_scope_is_not_asked_and_cannot_answer() {
 }
 
 #[tokio::test]
-async fn what_a_token_creates_may_do_no_more_than_the_token() {
+async fn tokens_and_sessions_made_with_a_token_have_at_most_its_scopes() {
     let service = Running::start(SCRIPT).await;
     let program = service.token_for("anna", "read write").await;
     let make = async |scopes: Value| {

@@ -19,7 +19,7 @@ function mark(tokens) {
   for (const token of tokens) {
     if (token.type.endsWith("_open")) open.push(token);
     else if (token.type.endsWith("_close")) {
-      // What was opened within another mark and not closed there has no end.
+      // A mark that was opened within another and not closed there has no end.
       while (open.at(-1)?.type === "html_inline") open.pop();
       open.pop();
     }

@@ -27,7 +27,7 @@ function isRefused(text) {
   return max !== null && !state.me.cuts_messages && text.length > max && measured(text.trim()).characters > max;
 }
 
-/** What is said about a text before it is sent; `null`: nothing. */
+/** Returns the remark about a text before it is sent; `null`: none. */
 function noteAbout(text) {
   const max = longest();
   if (text.length <= (max ?? Infinity) && text.length <= BIG_TOKENS) return null;
@@ -39,7 +39,7 @@ function noteAbout(text) {
   return { isWrong: false, words: usd > 0 ? t("composer.big_price", { ...size, price: cost((usd * tokens) / 1e6) }) : t("composer.big", size) };
 }
 
-/** What the composer shows of its text. */
+/** Shows the remark about the composer's text. */
 const shownOf = (text) => ({ isEmpty: text.trim() === "", note: noteAbout(text) });
 
 const LETTER = /\p{L}/u;

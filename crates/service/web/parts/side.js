@@ -21,7 +21,7 @@ export function Side() {
     timer.current = setTimeout(() => searchThreads(words), 200);
   };
   const isSearch = threads.query.trim() !== "";
-  // What was searched for comes first, and what has nothing to do with it not at all.
+  // Hits come first, and entries that are none are left out.
   const waits = isSearch ? [] : state.waits;
   const pinned = isSearch ? [] : pins();
   const founds = new Map(threads.said.map((found) => [found.root_id, found]));
@@ -78,10 +78,10 @@ export function Side() {
   </nav>`;
 }
 
-/** Whether a row stands for what is open: a question, a conversation or what a search found of one. */
+/** Returns true if a row stands for what is open: a question, a conversation or what a search found of one. */
 const isOpenRow = (row) => (row.interrupt_id ? row.thread_id === state.threadId : isOpenEntry(row));
 
-/** What a conversation has for the person: a question, an answer that is coming, or something new; of these the first. `null`: nothing. */
+/** Returns the mark of a conversation for the person: a question, an answer that is coming, or something new; of these the first. `null`: nothing. */
 function markOf(thread) {
   const isOpen = isOpenEntry(thread);
   if (thread.pending) return "waiting";
@@ -102,7 +102,7 @@ function moveFocus(event) {
   event.preventDefault();
 }
 
-/** What makes a link of the page a link that opens in place. */
+/** Returns the properties of a link that opens in place. */
 const opensBy = (open) => (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();

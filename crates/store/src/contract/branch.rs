@@ -672,7 +672,7 @@ pub async fn versions_are_one_entry_of_the_list<T: Journal + ConversationStore>(
     }
     assert_eq!(versions(&conversation("bert", 1)).await, None);
 
-    // What is used last is the entry, whichever it is.
+    // The version used last is the entry.
     ask(store, &a, 640, "back to the first").await;
     assert_eq!(listed(None).await[0], (id(&a), id(&a), 4));
     // Other lists have an entry for each version.

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_has_its_reason() {
+    fn an_unusable_entry_has_its_reason() {
         assert!(parse("nothing").is_err());
         assert!(parse(r#"{"mcpServers": {}}"#).is_err());
         assert!(parse(r#"{"theme": "dark"}"#).is_err());

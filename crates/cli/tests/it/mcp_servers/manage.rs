@@ -245,7 +245,7 @@ fn prompts_and_resources_are_for_the_person() {
 }
 
 #[test]
-fn what_a_server_tells_the_model_is_agreed_to_like_its_tools() {
+fn instructions_of_a_server_are_agreed_to_like_its_tools() {
     let home = talkative_home();
     home.run(&["tools"])
         .succeeds()

@@ -69,7 +69,7 @@ pub(super) fn open(
         family.common = family.common.for_self_hosted();
     }
     let capabilities = Capabilities {
-        // What a server at an address of one's own offers runs where the address is.
+        // A model runs where the address of its server is.
         local: (row.local || dialect.may_be_self_hosted) && is_on_this_machine(&base),
         self_hosted,
         ..family.common.capabilities()

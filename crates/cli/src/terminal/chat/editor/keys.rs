@@ -56,7 +56,7 @@ impl KeyBindings {
             return self.key(event);
         };
         if rest.interrupted {
-            // What is still on its way belongs to the text that is given up.
+            // Drops pieces that are still on their way: they belong to the text that is given up.
             forget_typed();
             return ReedlineEvent::CtrlC;
         }
@@ -100,7 +100,7 @@ fn with_own(mut keys: Keybindings) -> Keybindings {
     }
     keys.add_binding(control, KeyCode::Char('o'), host(host::EDIT));
     keys.add_binding(alt, KeyCode::Char('t'), host(host::THINKING));
-    // Where a process can be suspended, this is the key for it in every program.
+    // The usual key for suspending a process, on systems that have that.
     #[cfg(unix)]
     keys.add_binding(control, KeyCode::Char('z'), host(host::SUSPEND));
     // Most terminals report Ctrl-_ as Ctrl-7, and some send it for Ctrl-/.

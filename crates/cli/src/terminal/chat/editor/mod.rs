@@ -254,7 +254,7 @@ fn read_line(reedline: &mut Reedline, pastes: &Pastes, line: &LineState) -> Type
             // The first Ctrl-C clears the line or leaves the search; it does not count for
             // quitting.
             Signal::CtrlC if line.holds_text() => {
-                // What is still on its way belongs to the text that is given up.
+                // Drops pieces that are still on their way: they belong to the text that is given up.
                 forget_typed();
                 pastes.clear();
             }
