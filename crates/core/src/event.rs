@@ -114,6 +114,10 @@ pub enum InputBody {
         /// known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_zone: Option<String>,
+        /// True if a program wrote it that may not answer in the person's place: it is text of
+        /// others, and none of the person's own words.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_others: bool,
     },
     /// Answers to pending calls: approvals and denials by the person, or results that the caller's
     /// program computed.
@@ -134,9 +138,23 @@ pub struct RequestedCall {
     pub tool: String,
     /// Arguments as they were given, not validated yet.
     pub arguments: Arguments,
+    /// True if a program requested it that may not answer in the person's place: its arguments are
+    /// text of others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_others: bool,
 }
 
 impl RequestedCall {
+    /// Creates a call that the person requests.
+    #[must_use]
+    pub fn new(tool: impl Into<String>, arguments: Arguments) -> Self {
+        Self {
+            tool: tool.into(),
+            arguments,
+            from_others: false,
+        }
+    }
+
     /// Returns a hash of the call that does not depend on the order of arguments, for
     /// [`Input::fingerprint`].
     #[must_use]
@@ -165,6 +183,17 @@ impl InputBody {
             client: None,
             shown: Vec::new(),
             time_zone: None,
+            from_others: false,
+        }
+    }
+
+    /// Marks a message or a call as written by a program that may not answer in the person's place.
+    pub fn mark_from_others(&mut self) {
+        match self {
+            Self::Message { from_others, .. } | Self::Call(RequestedCall { from_others, .. }) => {
+                *from_others = true
+            }
+            Self::Answers { .. } | Self::Cancel => {}
         }
     }
 
@@ -278,6 +307,10 @@ pub enum Event {
         /// Tools and context that came with the message. `None`: none, or an older journal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<Box<ClientSide>>,
+        /// True if a program wrote the message that may not answer in the person's place. A call
+        /// that it requested says so itself.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_others: bool,
     },
     /// A model call ended with a response or an error.
     ModelReplied {
@@ -672,6 +705,10 @@ pub struct TurnEnd {
     /// result. [`TurnEnd::history`] returns those for later requests.
     #[serde(default, deserialize_with = "stored_messages")]
     pub messages: Vec<Message>,
+    /// True if the turn holds text of others, or the model had read some when it wrote the answer.
+    /// False in journals of older versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_others: bool,
 }
 
 impl Event {

@@ -48,6 +48,10 @@ pub struct RecallHit {
     pub date: Option<Date>,
     /// The fact, the passage of the note, or both sides of the turn.
     pub text: String,
+    /// True if the turn of a past conversation holds text of others, or was written after such text
+    /// was read. Facts and notes are the user's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_others: bool,
     /// The score, comparable between the sources: a share of the most that a text can score for
     /// this query.
     #[serde(skip)]
@@ -104,6 +108,7 @@ impl Memory {
                 title: None,
                 date: recalled.fact.created,
                 text: recalled.fact.content,
+                from_others: false,
                 score: recalled.score,
             }));
         }
@@ -126,6 +131,7 @@ impl Memory {
                 title: None,
                 date: None,
                 text: passage.text,
+                from_others: false,
                 score: passage.score,
             }));
         }
@@ -147,6 +153,7 @@ impl Memory {
                 title: Some(hit.title.clone()).filter(|title| !title.is_empty()),
                 date: Some(hit.at.to_zoned(zone.clone()).date()),
                 text: hit.both_sides(TURN_CHARS),
+                from_others: hit.from_others,
                 score: hit.score,
             }));
         }

@@ -281,6 +281,7 @@ impl Agent {
             client: self.client.clone(),
             shown: Vec::new(),
             time_zone: None,
+            from_others: false,
         }
     }
 

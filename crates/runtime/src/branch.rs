@@ -130,6 +130,7 @@ fn find_turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputB
                 output_schema,
                 call,
                 client,
+                from_others,
                 ..
             } if wanted.is_none_or(|wanted| wanted == *turn) => {
                 let input = match call {
@@ -141,6 +142,7 @@ fn find_turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputB
                         client: client.clone(),
                         shown: Vec::new(),
                         time_zone: None,
+                        from_others: *from_others,
                     },
                 };
                 Some((recorded.seq, input))

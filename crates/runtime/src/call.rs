@@ -56,7 +56,7 @@ impl Agent {
     /// # async fn shown(agent: &Agent) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut context = RunContext::for_call(UserId::local(), None);
     /// let arguments = serde_json::from_str(r#"{"task_id": "milk"}"#)?;
-    /// let call = RequestedCall { tool: "delete_task".to_owned(), arguments };
+    /// let call = RequestedCall::new("delete_task", arguments);
     /// if let CallOutcome::Confirm(pending) = agent.call_tool(&mut context, None, call).await? {
     ///     println!("{}?", pending.preview);
     /// }

@@ -54,7 +54,8 @@ pub struct RunContext {
     pub pending: Vec<PendingCall>,
     /// False if the caller may not answer pending calls, because it is a program and not the person
     /// who was asked: an input that would is refused ([`RunError::MayNotAnswer`](crate::RunError::MayNotAnswer)).
-    /// Results of client-side tools are no such answers. Default true.
+    /// Results of client-side tools are no such answers. What such a caller says is none of the
+    /// person's words, and what it writes is text of others. Default true.
     pub may_answer: bool,
     /// Stops the running turn when it is cancelled. The run then returns at once, with
     /// [`OutcomeCategory::Cancelled`](adjutant_core::OutcomeCategory::Cancelled). Calls that only

@@ -63,6 +63,8 @@ impl Agent {
             turn: turn.id(),
             call: call.call_id.clone(),
             message: turn.message().into(),
+            // The person edits it.
+            from_others: false,
             key: IdempotencyKey::for_call(key.conversation, turn.id(), &call.call_id),
             cancelled: CancellationToken::new(),
             trace: None,

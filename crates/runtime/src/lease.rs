@@ -526,6 +526,7 @@ mod tests {
             output_schema: None,
             call: None,
             client: None,
+            from_others: false,
         };
         let queued = Event::InputQueued {
             turn,

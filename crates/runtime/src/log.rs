@@ -145,8 +145,9 @@ impl Log {
         inner: &Inner,
         key: &ConversationKey,
         turn: TurnId,
-        end: TurnEnd,
+        mut end: TurnEnd,
     ) -> Result<(), RunError> {
+        end.from_others = self.conversation().turn_is_from_others();
         let input = None;
         self.append(inner, key, vec![Event::TurnFinished { turn, input, end }])
             .await

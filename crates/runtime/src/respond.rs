@@ -40,6 +40,7 @@ pub(crate) async fn respond(
     check_history(&context.history)?;
     if !context.may_answer {
         keep_from_answering(inner, &context, &mut body).await?;
+        body.mark_from_others();
     }
     if let InputBody::Message {
         shown, time_zone, ..

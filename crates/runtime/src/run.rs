@@ -284,9 +284,13 @@ pub(crate) fn turn_started(inner: &Inner, input: &Input) -> Option<(TurnId, Even
             .and_then(|max| cut(&text, max))
             .unwrap_or(text),
     };
-    let sent_at = match &input.body {
-        InputBody::Message { time_zone, .. } => time_zone.as_deref(),
-        _ => None,
+    let (sent_at, from_others) = match &input.body {
+        InputBody::Message {
+            time_zone,
+            from_others,
+            ..
+        } => (time_zone.as_deref(), *from_others),
+        _ => (None, false),
     };
     // With constrained tool calling the model reads the person's words only.
     let sent_at = sent_at
@@ -314,6 +318,7 @@ pub(crate) fn turn_started(inner: &Inner, input: &Input) -> Option<(TurnId, Even
         output_schema,
         call,
         client: input.body.client().cloned().map(Box::new),
+        from_others,
     };
     Some((turn, started))
 }

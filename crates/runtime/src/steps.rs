@@ -23,7 +23,7 @@ use adjutant_core::turn::{CallEnd, StopReason};
 use adjutant_core::{
     CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse, GivenHistory,
     IdempotencyKey, InputId, ModelError, OutcomeCategory, ProgressListener, ToolChoice,
-    ToolContext, TraceContext, TurnEnd, TurnId,
+    ToolContext, TraceContext, TurnEnd, TurnId, Verdict,
 };
 use tokio::sync::{Mutex, Notify};
 use uuid::Uuid;
@@ -95,6 +95,8 @@ pub(crate) struct Steps<'a> {
     turn: TurnId,
     /// The user's message that the turn answers.
     message: Arc<str>,
+    /// True if a program wrote it that may not answer in the user's place.
+    from_others: bool,
     /// The distributed trace that the turn belongs to.
     trace: Option<TraceContext>,
     /// The history that the turn was given, for its trace.
@@ -141,6 +143,7 @@ impl<'a> Steps<'a> {
             key,
             turn,
             message,
+            from_others: log.conversation().others_wrote_message(),
             trace,
             past,
             emitter,
@@ -185,7 +188,7 @@ impl<'a> Steps<'a> {
 
     /// Writes the end of the turn, which takes the cancellation that led to it, and releases the
     /// lease.
-    pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
+    pub(crate) async fn finish(&self, mut end: TurnEnd) -> Result<(), RunError> {
         // A turn that ended in another way leaves the cancellation in the inbox, where it is
         // recorded as ignored.
         let input = self
@@ -200,16 +203,14 @@ impl<'a> Steps<'a> {
                 .emit(|| RunEvent::Noticed(notice.clone()))
                 .await;
         }
+        let mut log = self.log.lock().await;
+        end.from_others = log.conversation().turn_is_from_others();
         let finished = Event::TurnFinished {
             turn: self.turn,
             input,
             end,
         };
-        self.log
-            .lock()
-            .await
-            .finish(self.inner, self.key, Some(finished))
-            .await?;
+        log.finish(self.inner, self.key, Some(finished)).await?;
         Ok(())
     }
 
@@ -228,10 +229,22 @@ impl<'a> Steps<'a> {
             turn: self.turn,
             call: call.clone(),
             message: self.message.clone(),
+            from_others: self.from_others,
             key: IdempotencyKey::for_call(self.key.conversation, self.turn, call),
             cancelled: self.early_end.cancelled().clone(),
             trace: self.operation(),
             progress: ProgressListener::default(),
+        }
+    }
+
+    /// Returns the context of a call that is about to run.
+    async fn context_to_run(&self, call: &CallId) -> ToolContext {
+        let is_approved =
+            |turn: &CurrentTurn| matches!(turn.answer(call), Some(Some((Verdict::Approved, _))));
+        let context = self.tool_context(call);
+        ToolContext {
+            from_others: context.from_others && !self.with_turn(is_approved).await.unwrap_or(false),
+            ..context
         }
     }
 

@@ -112,10 +112,7 @@ async fn invoke(
         ));
     }
     let id = idempotency_key(&headers)?;
-    let requested = RequestedCall {
-        tool,
-        arguments: args,
-    };
+    let requested = RequestedCall::new(tool, args);
     let mut context = RunContext {
         request_id,
         trace,

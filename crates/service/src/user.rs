@@ -24,6 +24,10 @@ use crate::state::{App, Shared};
 /// Routes that take a `POST` and change nothing.
 const READING_POSTS: [&str; 1] = ["/v1/pending/{interrupt_id}/preview"];
 
+/// Beginning of the routes whose changes need [`TokenScope::Answer`] too. A model is told the facts
+/// in every conversation, so only the person writes them without being asked.
+const FACTS: &str = "/v1/memory";
+
 /// The authenticated user a request runs for; requires [`Role::User`].
 pub(crate) struct User(pub(crate) UserId);
 
@@ -159,24 +163,26 @@ async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
     with_scope(counted_caller(parts, state).await?, parts)
 }
 
-/// Returns the caller if they have the scope that the request needs.
+/// Returns the caller if they have the scopes that the request needs.
 fn with_scope(caller: Caller, parts: &Parts) -> Result<Caller, Problem> {
-    let scope = scope_of(parts);
-    if caller.scopes.contains(scope) {
-        Ok(caller)
-    } else {
-        Err(Problem::scope_missing(scope))
+    let mut scopes = scopes_of(parts).iter();
+    match scopes.find(|scope| !caller.scopes.contains(**scope)) {
+        None => Ok(caller),
+        Some(missing) => Err(Problem::scope_missing(*missing)),
     }
 }
 
-/// Returns the scope that a request needs, beyond [`TokenScope::Answer`], which the runtime asks for.
-fn scope_of(parts: &Parts) -> TokenScope {
+/// Returns the scopes that a request needs. Of turns and calls, only the runtime knows if they need
+/// [`TokenScope::Answer`].
+fn scopes_of(parts: &Parts) -> &'static [TokenScope] {
     let route = parts.extensions.get::<MatchedPath>();
-    let reads = route.is_some_and(|route| READING_POSTS.contains(&route.as_str()));
-    if parts.method.is_safe() || reads {
-        TokenScope::Read
+    let route = route.map_or("", MatchedPath::as_str);
+    if parts.method.is_safe() || READING_POSTS.contains(&route) {
+        &[TokenScope::Read]
+    } else if route.starts_with(FACTS) {
+        &[TokenScope::Write, TokenScope::Answer]
     } else {
-        TokenScope::Write
+        &[TokenScope::Write]
     }
 }
 

@@ -268,6 +268,9 @@ pub(crate) struct TaskView {
     pub(crate) updated_at: Timestamp,
     /// Time of completion; null while the task is open.
     pub(crate) completed_at: Option<Timestamp>,
+    /// True if a program with a token that may not answer wrote the text, and the user has not approved
+    /// it.
+    pub(crate) from_others: bool,
 }
 
 impl From<Task> for TaskView {
@@ -279,6 +282,7 @@ impl From<Task> for TaskView {
             created_at: task.created_at,
             updated_at: task.updated_at,
             completed_at: task.completed_at,
+            from_others: task.from_others,
         }
     }
 }

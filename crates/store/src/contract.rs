@@ -73,6 +73,7 @@ pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
     a_repeated_key_has_one_effect(&make().await).await;
     completing_twice_is_reported(&make().await).await;
     a_deleted_task_comes_back_as_it_was(&make().await).await;
+    a_task_says_if_a_program_wrote_it(&make().await).await;
     descriptions_hold_any_unicode(&make().await).await;
 }
 

@@ -16,7 +16,7 @@
 //! let store = sqlite::Store::in_memory().await?;
 //! let user = UserId::local();
 //! let description = TaskDescription::new("buy milk")?;
-//! store.apply(&user, &TaskChange::Add { description }, None).await?;
+//! store.apply(&user, &TaskChange::Add { description, from_others: false }, None).await?;
 //! let open = store.list(&user, TaskFilter::Pending).await?;
 //! assert_eq!(open[0].description.to_string(), "buy milk");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -290,8 +290,10 @@ pub(crate) struct TaskRow {
     pub(crate) created_at: String,
     pub(crate) updated_at: String,
     pub(crate) completed_at: Option<String>,
+    /// 1 if a program wrote the description.
+    pub(crate) from_others: i64,
 }
-from_row! { TaskRow { id, description, created_at, updated_at, completed_at } }
+from_row! { TaskRow { id, description, created_at, updated_at, completed_at, from_others } }
 
 impl TaskRow {
     pub(crate) fn from_task(task: &Task) -> Self {
@@ -301,6 +303,7 @@ impl TaskRow {
             created_at: format_time(task.created_at),
             updated_at: format_time(task.updated_at),
             completed_at: task.completed_at.map(format_time),
+            from_others: task.from_others.into(),
         }
     }
 
@@ -318,6 +321,7 @@ impl TaskRow {
                 .completed_at
                 .map(|at| parse_time(&at, &what))
                 .transpose()?,
+            from_others: self.from_others != 0,
         })
     }
 }

@@ -46,10 +46,6 @@ const EXPECTED: &[(&str, &str)] = &[
         "crates/cli/src/command/sessions/folder.rs",
         "the state folder",
     ),
-    (
-        "crates/cli/src/command/mcp/configure.rs",
-        "what an argument names may be a pipe; read up to a bound",
-    ),
     ("crates/cli/src/mcp_servers/pins.rs", "the state folder"),
     ("crates/cli/src/config/trust.rs", "the state folder"),
     ("crates/cli/src/policy/file.rs", "the state folder"),

@@ -113,9 +113,16 @@ impl Person {
     async fn new(script: &str, with_lists: bool, policy: Policy) -> Self {
         let good = InMemory::new();
         let (user, description) = (UserId::local(), TaskDescription::new("buy milk").unwrap());
-        good.apply(&user, &TaskChange::Add { description }, None)
-            .await
-            .unwrap();
+        good.apply(
+            &user,
+            &TaskChange::Add {
+                description,
+                from_others: false,
+            },
+            None,
+        )
+        .await
+        .unwrap();
         let tasks = Arc::new(Tasks {
             good,
             trouble: Mutex::new(Trouble::Nothing),

@@ -184,10 +184,7 @@ async fn carry_out(
     id: Option<InputId>,
 ) -> Result<(ToolInvocation, Option<String>), CliError> {
     let mut context = RunContext::for_call(UserId::local(), id.as_ref());
-    let call = RequestedCall {
-        tool: tool.to_owned(),
-        arguments,
-    };
+    let call = RequestedCall::new(tool, arguments);
     // The same key with another call is refused as a mistake; with the same call it is a
     // repetition, which changes nothing.
     context.fingerprint = id.as_ref().map(|_| call.fingerprint());

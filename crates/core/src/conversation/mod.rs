@@ -305,6 +305,25 @@ impl Conversation {
         self.history_is_from_others() || self.current.as_ref().is_some_and(in_turn)
     }
 
+    /// Returns true if the open turn, or the history that it began with, holds text of others.
+    #[must_use]
+    pub fn turn_is_from_others(&self) -> bool {
+        self.provenance.turn_is_from_others()
+    }
+
+    /// Returns true if a program that may not answer in the person's place wrote the message, or
+    /// requested the call, of the open turn.
+    #[must_use]
+    pub fn others_wrote_message(&self) -> bool {
+        self.provenance.others_wrote_message()
+    }
+
+    /// Returns true if such a program wrote messages of the history.
+    #[must_use]
+    pub fn others_wrote_messages(&self) -> bool {
+        self.provenance.others_wrote_messages()
+    }
+
     /// Returns the tools whose calls the person approved for the conversation, although they are
     /// not in their own words.
     #[must_use]

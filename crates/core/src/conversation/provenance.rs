@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::confirmation::{PendingCall, Verdict};
-use crate::event::Event;
+use crate::event::{Event, TurnEnd};
 use crate::message::Message;
 use crate::tool::ToolResult;
 
@@ -23,6 +23,12 @@ pub(super) struct Provenance {
     /// The same of the open turn, whose messages become part of the history at its end.
     #[serde(skip)]
     turn_is_from_others: bool,
+    /// True if a program wrote some of the messages that the history holds in the person's name.
+    #[serde(default)]
+    others_wrote_messages: bool,
+    /// The same of the message of the open turn.
+    #[serde(skip)]
+    others_wrote_message: bool,
     #[serde(default)]
     approved_tools: BTreeSet<String>,
 }
@@ -32,6 +38,18 @@ impl Provenance {
         self.history_is_from_others
     }
 
+    pub(super) fn turn_is_from_others(&self) -> bool {
+        self.history_is_from_others || self.turn_is_from_others || self.others_wrote_message
+    }
+
+    pub(super) fn others_wrote_messages(&self) -> bool {
+        self.others_wrote_messages
+    }
+
+    pub(super) fn others_wrote_message(&self) -> bool {
+        self.others_wrote_message
+    }
+
     pub(super) fn approved_tools(&self) -> &BTreeSet<String> {
         &self.approved_tools
     }
@@ -39,13 +57,27 @@ impl Provenance {
     /// Updates the state by the next event. `waiting` are the calls that wait before it.
     pub(super) fn follow(&mut self, event: &Event, waiting: &[PendingCall]) {
         match event {
-            Event::HistorySet { .. } => self.history_is_from_others = is_from_others(event),
-            Event::TurnStarted { .. } => self.turn_is_from_others = is_from_others(event),
+            Event::HistorySet { .. } => {
+                self.history_is_from_others = is_from_others(event);
+                self.others_wrote_messages = false;
+            }
+            Event::TurnStarted {
+                from_others, call, ..
+            } => {
+                self.turn_is_from_others = is_from_others(event);
+                self.others_wrote_message =
+                    *from_others || call.as_ref().is_some_and(|call| call.from_others);
+            }
             Event::CallFinished { .. } => self.turn_is_from_others |= is_from_others(event),
             Event::TurnFinished { end, .. } => {
                 let is_kept = end.history().next().is_some();
-                self.history_is_from_others |= self.turn_is_from_others && is_kept;
+                // A program is allowed what it asks for by its own scopes. To the next turn, its
+                // message is text of others.
+                self.history_is_from_others |=
+                    is_kept && (self.turn_is_from_others || self.others_wrote_message);
+                self.others_wrote_messages |= is_kept && self.others_wrote_message;
                 self.turn_is_from_others = false;
+                self.others_wrote_message = false;
             }
             Event::CallAnswered {
                 call,
@@ -72,8 +104,23 @@ pub fn hold_text_of_others(messages: &[Message]) -> bool {
 }
 
 fn is_marked(tool: &str, result: &ToolResult) -> bool {
-    // Journals of earlier versions have no mark on the results of MCP servers.
-    result.from_others || tool.contains(OF_A_SERVER)
+    result.from_others || is_of_a_server(tool)
+}
+
+/// Returns true if a tool is one of an MCP server. Journals of earlier versions have no mark on what
+/// came from one.
+fn is_of_a_server(tool: &str) -> bool {
+    tool.contains(OF_A_SERVER)
+}
+
+impl TurnEnd {
+    /// Returns true if the turn holds text of others, or the model had read some when it wrote the
+    /// answer. In a journal of an older version, only a call of an MCP server's tool shows that.
+    #[must_use]
+    pub fn is_from_others(&self) -> bool {
+        let mut tools = self.tools_used.iter();
+        self.from_others || tools.any(|used| is_of_a_server(&used.tool))
+    }
 }
 
 /// Returns true if an event brings text of others into the requests after it.

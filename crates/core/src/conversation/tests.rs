@@ -162,6 +162,7 @@ fn turn_of(
         output_schema: None,
         call: None,
         client: None,
+        from_others: false,
     }];
     events.extend(inside);
     let calls: Vec<ToolCall> = (0..tools)
@@ -288,6 +289,7 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
         tools_used: Vec::new(),
         failed_calls: Vec::new(),
         messages,
+        from_others: false,
     };
     Event::TurnFinished {
         turn,

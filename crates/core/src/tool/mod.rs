@@ -43,6 +43,9 @@ pub struct ToolContext {
     pub call: CallId,
     /// The user's message that the turn answers. Empty: there is none.
     pub message: Arc<str>,
+    /// True if a program asked for the call that may not answer in the user's place, and the user has
+    /// not approved it: what the call writes is text of others.
+    pub from_others: bool,
     /// The idempotency key, the same for every repeat of this call: pass it to the service that
     /// absorbs repeats.
     pub key: IdempotencyKey,
@@ -275,7 +278,11 @@ pub trait TransactionalTool: Tool {
     ///
     /// # Errors
     /// [`ToolError`], as [`Tool::call`] returns it.
-    fn change(&self, arguments: &Arguments) -> Result<Arc<dyn StoreChange>, ToolError>;
+    fn change(
+        &self,
+        context: &ToolContext,
+        arguments: &Arguments,
+    ) -> Result<Arc<dyn StoreChange>, ToolError>;
 
     /// Returns the result of a call from the outcome of its change. The outcome has the type that
     /// the tool and the store share.

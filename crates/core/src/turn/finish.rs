@@ -306,6 +306,8 @@ impl Turn {
             tools_used: std::mem::take(&mut self.invocations),
             failed_calls,
             messages: std::mem::take(&mut self.messages),
+            // Filled in by the conversation that the turn belongs to.
+            from_others: false,
         }))
     }
 }

@@ -72,5 +72,6 @@ pub fn given_up(
         tools_used,
         failed_calls: Vec::new(),
         messages,
+        from_others: false,
     }
 }

@@ -107,6 +107,7 @@ pub(crate) fn checked(
         turn,
         call: call.id.clone(),
         message: "".into(),
+        from_others: false,
         key: IdempotencyKey::new("k").unwrap(),
         cancelled: CancellationToken::new(),
         trace: None,

@@ -81,7 +81,14 @@ async fn fill(database: &Path, facts: usize, others: usize) -> Result<(), Failur
         let description = format!("water plant number {number}");
         let description = TaskDescription::new(&description)?;
         store
-            .apply(&user, &TaskChange::Add { description }, None)
+            .apply(
+                &user,
+                &TaskChange::Add {
+                    description,
+                    from_others: false,
+                },
+                None,
+            )
             .await?;
         let message = format!("What is the answer to question number {number}?");
         agent.run(message.as_str()).await?;

@@ -228,10 +228,11 @@ impl Talk {
                 })),
                 shown: Vec::new(),
                 time_zone: None,
+                from_others: false,
             },
             Say::Words(words) => InputBody::message(words),
-            Say::Call { careful } => InputBody::Call(RequestedCall {
-                tool: tool_name(
+            Say::Call { careful } => InputBody::Call(RequestedCall::new(
+                tool_name(
                     self.effect,
                     if careful {
                         Style::Careful
@@ -239,8 +240,8 @@ impl Talk {
                         Style::Beside
                     },
                 ),
-                arguments: [("n".to_owned(), 1.into())].into_iter().collect(),
-            }),
+                [("n".to_owned(), 1.into())].into_iter().collect(),
+            )),
             Say::Approve => InputBody::Answers {
                 answers: self.pending.iter().map(approved).collect(),
             },

@@ -351,11 +351,8 @@ impl Call<'_> {
         };
         let context = RunContext::for_call(self.session.user.clone(), id.as_ref());
         let mut context = with_request(context, self.context);
-        let arguments = self.arguments.clone();
-        let requested = RequestedCall {
-            tool: self.definition.name.to_string(),
-            arguments,
-        };
+        let requested =
+            RequestedCall::new(self.definition.name.to_string(), self.arguments.clone());
         if id.is_some() {
             // A key that is used again for another call is refused.
             context.fingerprint = Some(requested.fingerprint());

@@ -80,6 +80,9 @@ pub struct ConversationHit {
     /// The part of the turn that matches best, without secrets, with an ellipsis where text is left
     /// out.
     pub passage: String,
+    /// True if the turn holds text of others, or was written after such text was read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_others: bool,
     /// The score, as a share of the most that a conversation can score for the query.
     #[serde(skip)]
     pub score: f64,
@@ -260,6 +263,7 @@ fn hit(
         at: text.at,
         said_by,
         passage: shown.text,
+        from_others: text.from_others,
         score: conversation.score,
         text,
     }

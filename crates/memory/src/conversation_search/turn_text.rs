@@ -20,6 +20,8 @@ pub(super) struct TurnText {
     pub(super) user: String,
     /// The answer; empty if there was none.
     pub(super) answer: String,
+    /// True if either holds text of others, or was written after such text was read.
+    pub(super) from_others: bool,
 }
 
 impl TurnText {
@@ -44,6 +46,7 @@ pub(super) fn turn_texts(events: &[Recorded]) -> Vec<TurnText> {
                 turn,
                 message,
                 call: None,
+                from_others,
                 ..
             } => turns.push(TurnText {
                 turn: *turn,
@@ -51,10 +54,14 @@ pub(super) fn turn_texts(events: &[Recorded]) -> Vec<TurnText> {
                 at: *at,
                 user: LogContent::Full.text(message),
                 answer: String::new(),
+                from_others: *from_others,
             }),
-            Event::TurnFinished { turn, end, .. } if end.error.is_none() => {
+            Event::TurnFinished { turn, end, .. } => {
                 if let Some(text) = turns.iter_mut().rev().find(|text| text.turn == *turn) {
-                    text.answer = LogContent::Full.text(&end.decision.text);
+                    text.from_others = end.is_from_others();
+                    if end.error.is_none() {
+                        text.answer = LogContent::Full.text(&end.decision.text);
+                    }
                 }
             }
             _ => {}

@@ -410,23 +410,41 @@ impl StemTable {
 
 /// Returns true for one character with its combining marks.
 fn is_one_character(text: &str) -> bool {
-    text.chars()
-        .filter(|char| !is_combining_mark(*char))
-        .count()
-        == 1
+    characters(text).count() == 1
+}
+
+/// Returns the characters of a text, each with its combining marks.
+fn characters(text: &str) -> impl Iterator<Item = &str> {
+    let starts = text
+        .char_indices()
+        .filter(|(_, char)| !is_combining_mark(*char))
+        .map(|(at, _)| at);
+    let ends = starts.clone().skip(1).chain([text.len()]);
+    starts.zip(ends).filter_map(|(from, to)| text.get(from..to))
 }
 
 /// Returns the terms of a text for an index, in pieces of at most `words_max` words: of each piece
-/// its terms, separated by spaces, and their number. A term is a stem behind the code of the text's
-/// language, or a bigram as it is.
+/// its terms, separated by spaces, and the number of its words. A term is a stem behind the code of
+/// the text's language, or a bigram as it is, and each character of a bigram, which can be a word.
 pub(crate) fn index_terms(text: &str, words_max: usize) -> Vec<(String, u32)> {
     let Some(language) = language_of(text) else {
         return Vec::new();
     };
     let mut pieces: Vec<(String, u32)> = Vec::new();
+    let mut last_character = String::new();
     each_token(text, |token| {
         let stem = stem_of(token.word, token.is_bigram, language);
-        let term = index_term(&stem, language, token.is_bigram);
+        let mut term = index_term(&stem, language, token.is_bigram);
+        if token.is_bigram && !is_one_character(token.word) {
+            for character in characters(token.word) {
+                // Bigrams overlap in a character.
+                if character != last_character {
+                    term.push(' ');
+                    term.push_str(character);
+                    character.clone_into(&mut last_character);
+                }
+            }
+        }
         match pieces
             .last_mut()
             .filter(|(_, words)| (*words as usize) < words_max)

@@ -46,6 +46,13 @@ pub(super) trait Operation: Send + Sync + 'static {
         args: Self::Args,
     ) -> impl Future<Output = Result<Value, ToolError>> + Send;
 
+    /// Returns true if a result holds text of others, as [`Tool::holds_text_of_others`] does. Default:
+    /// false.
+    fn holds_text_of_others(data: &Value) -> bool {
+        let _ = data;
+        false
+    }
+
     /// Returns the result of a call as a message for the user. Default: that of [`with_message`].
     fn describe(data: &Value) -> Option<String> {
         data.get("message")?.as_str().map(str::to_owned)
@@ -94,6 +101,10 @@ pub(super) fn brief_tool<O: Operation>(
 impl<O: Operation> Tool for OperationTool<O> {
     fn recalled_argument(&self) -> Option<&str> {
         O::RECALLED
+    }
+
+    fn holds_text_of_others(&self, data: &Value) -> bool {
+        O::holds_text_of_others(data)
     }
 
     fn definition(&self) -> &ToolDefinition {

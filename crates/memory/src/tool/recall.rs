@@ -70,6 +70,12 @@ impl Operation for Recall {
         Ok(json!({ "found": memory.recall(&args.query, args.from, current).await? }))
     }
 
+    fn holds_text_of_others(data: &Value) -> bool {
+        let found = data.get("found").and_then(Value::as_array);
+        let mut found = found.into_iter().flatten();
+        found.any(|hit| hit.get("from_others").and_then(Value::as_bool) == Some(true))
+    }
+
     fn describe(data: &Value) -> Option<String> {
         let found = data.get("found")?.as_array()?;
         if found.is_empty() {

@@ -214,7 +214,7 @@ impl VaultTaskStore {
         };
         let tasks = &self.tasks;
         let id = match change {
-            TaskChange::Add { description } => {
+            TaskChange::Add { description, .. } => {
                 let written = tasks
                     .add(description.as_str(), &self.note, &cause)
                     .await
@@ -351,6 +351,8 @@ impl VaultTaskStore {
             created_at: number.record.created_at,
             updated_at: number.record.updated_at,
             completed_at: number.record.completed_at,
+            // Whoever wrote it, a vault is the person's own.
+            from_others: false,
         })
     }
 }

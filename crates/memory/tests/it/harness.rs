@@ -162,6 +162,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         key: IdempotencyKey::for_call(conversation, turn, &call),
         call,
         message: "".into(),
+        from_others: false,
         cancelled: CancellationToken::new(),
         trace: None,
         progress: ProgressListener::default(),

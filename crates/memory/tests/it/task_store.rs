@@ -172,6 +172,7 @@ async fn tasks_are_added_changed_completed_deleted_and_brought_back() {
         &tasks,
         TaskChange::Add {
             description: words("call mom 📅 2025-12-24"),
+            from_others: false,
         },
     )
     .await
@@ -185,6 +186,7 @@ async fn tasks_are_added_changed_completed_deleted_and_brought_back() {
     let change = TaskChange::Update {
         id: id(1),
         description: words("call dad"),
+        from_others: false,
     };
     let TaskChanged::Updated { task, before } = apply(&tasks, change).await else {
         panic!("not updated")
@@ -198,6 +200,7 @@ async fn tasks_are_added_changed_completed_deleted_and_brought_back() {
         &tasks,
         TaskChange::Add {
             description: words("water 🔁 every week 📅 2025-12-10"),
+            from_others: false,
         },
     )
     .await;
@@ -258,6 +261,7 @@ async fn tasks_are_added_changed_completed_deleted_and_brought_back() {
         &tasks,
         TaskChange::Add {
             description: words("pay 🔁 every month on the 1st"),
+            from_others: false,
         },
     )
     .await;
@@ -299,10 +303,12 @@ async fn the_same_key_has_one_effect_also_if_the_database_has_no_record() {
             1 => TaskChange::Update {
                 id: id(1),
                 description: words("other"),
+                from_others: false,
             },
             2 => TaskChange::Delete { id: id(3) },
             _ => TaskChange::Add {
                 description: words("four"),
+                from_others: false,
             },
         };
         let (user, again) = (UserId::local(), key("call"));

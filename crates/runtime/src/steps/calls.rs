@@ -308,7 +308,7 @@ impl Steps<'_> {
             ProgressListener::new(move |progress| drop(sender.send_replace(Some(progress))));
         let context = ToolContext {
             progress,
-            ..self.tool_context(call.id)
+            ..self.context_to_run(call.id).await
         };
         let execution = execute(
             tool,

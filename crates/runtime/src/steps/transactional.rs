@@ -39,10 +39,11 @@ impl Steps<'_> {
         tool: &Arc<dyn Tool>,
         call: Call<'_>,
     ) -> Result<Option<CallEnd>, RunError> {
-        let Some(Ok(change)) = self
-            .in_store(&**tool)
-            .map(|tool| tool.change(call.arguments))
-        else {
+        let Some(in_store) = self.in_store(&**tool) else {
+            return Ok(None);
+        };
+        let context = self.context_to_run(call.id).await;
+        let Ok(change) = in_store.change(&context, call.arguments) else {
             return Ok(None);
         };
         let began = Instant::now();
@@ -58,13 +59,12 @@ impl Steps<'_> {
             .find(|turn| turn.corrections(call.id).map(str::to_owned))
             .await;
         let ended = self.end_in_store(tool.clone(), call, began, corrections);
-        let key = self.tool_context(call.id).key;
         boundary("before an append");
         let ended = self
             .log
             .lock()
             .await
-            .append_with_change(self.inner, self.key, intent, change, key, ended)
+            .append_with_change(self.inner, self.key, intent, change, context.key, ended)
             .await?;
         boundary("after an append");
         let Event::CallFinished {

@@ -1,6 +1,8 @@
 //! The origin of the calls that a model makes: the person's own words, and text of others that may
 //! contain instructions (prompt injection).
 
+use std::collections::BTreeSet;
+
 use adjutant_core::conversation::Conversation;
 use adjutant_core::turn::Turn;
 use adjutant_core::{
@@ -14,10 +16,22 @@ use super::Steps;
 
 impl Steps<'_> {
     /// Returns the origin of the calls of a group, if one of them may have to be confirmed because
-    /// of it. A call that a person made has none.
+    /// of it. A call that a person made has none. Of those that a program made in their name, only
+    /// what is recalled in later conversations is confirmed: its scopes allow the rest.
     pub(super) async fn provenance(&self, turn: &Turn, group: &[ToolCall]) -> Option<Provenance> {
         if turn.is_requested_call() {
-            return None;
+            let registry = &self.tools.gate().registry;
+            let is_recalled = |call: &ToolCall| {
+                registry
+                    .get(&call.name)
+                    .is_some_and(|tool| tool.recalled_argument().is_some())
+            };
+            return (self.from_others && group.iter().any(is_recalled)).then(|| Provenance {
+                own_words: OwnWords::new([], Date::MIN),
+                items: KnownItems::default(),
+                after_others: true,
+                approved_tools: BTreeSet::new(),
+            });
         }
         let log = self.log.lock().await;
         let conversation = log.conversation();
@@ -43,9 +57,14 @@ impl Steps<'_> {
 /// Returns the words that the person wrote in the conversation, without what they attached and
 /// without what a program wrote in their name. `today`: the day, if the message does not say it.
 fn own_words(conversation: &Conversation, today: Date) -> OwnWords {
+    if conversation.others_wrote_message() {
+        return OwnWords::new([], today);
+    }
+    // The history does not tell whose words are whose.
+    let is_mixed = conversation.others_wrote_messages();
     let kept = conversation.kept_messages().iter();
     let earlier = kept
-        .filter(|message| message.role() == Role::User)
+        .filter(|message| message.role() == Role::User && !is_mixed)
         .map(without_client_context);
     let (message, sent_on) = match conversation.current().and_then(|turn| turn.started()) {
         Some(Event::TurnStarted {

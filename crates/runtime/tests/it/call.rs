@@ -7,10 +7,7 @@ use adjutant_runtime::{CallOutcome, RunContext, RunError};
 use super::*;
 
 fn requested(tool: &str, arguments: Value) -> RequestedCall {
-    RequestedCall {
-        tool: tool.to_owned(),
-        arguments: arguments.as_object().cloned().unwrap(),
-    }
+    RequestedCall::new(tool, arguments.as_object().cloned().unwrap())
 }
 
 async fn with_milk() -> (Arc<InMemory>, Agent) {

@@ -50,6 +50,7 @@ fn words_only(text: &str) -> InputBody {
         client: None,
         shown: Vec::new(),
         time_zone: None,
+        from_others: false,
     }
 }
 
@@ -326,6 +327,7 @@ async fn a_result_beside_a_question_waits_for_both() {
     let tasks = Arc::new(InMemory::new());
     let change = TaskChange::Add {
         description: TaskDescription::new("Buy milk").unwrap(),
+        from_others: false,
     };
     TaskStore::apply(tasks.as_ref(), &UserId::local(), &change, None)
         .await
@@ -661,6 +663,7 @@ async fn what_cannot_be_offered_is_refused_with_words() {
             client: Some(Box::new(client)),
             shown: Vec::new(),
             time_zone: None,
+            from_others: false,
         };
         let refused = agent
             .run_input(&mut RunContext::default(), None, body)

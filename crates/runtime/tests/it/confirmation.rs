@@ -12,6 +12,7 @@ async fn with_task(words: &str) -> Arc<InMemory> {
     let tasks = Arc::new(InMemory::new());
     let change = TaskChange::Add {
         description: TaskDescription::new(words).unwrap(),
+        from_others: false,
     };
     TaskStore::apply(tasks.as_ref(), &UserId::local(), &change, None)
         .await

@@ -131,6 +131,7 @@ async fn a_call_that_cannot_be_made_has_its_result_while_others_wait() {
     for words in ["Buy milk", "Call Anna"] {
         let change = TaskChange::Add {
             description: TaskDescription::new(words).unwrap(),
+            from_others: false,
         };
         TaskStore::apply(tasks.as_ref(), &UserId::local(), &change, None)
             .await

@@ -44,6 +44,7 @@ pub(super) fn started_with(turn: TurnId, limits: TurnLimits) -> Event {
         output_schema: None,
         call: None,
         client: None,
+        from_others: false,
     }
 }
 

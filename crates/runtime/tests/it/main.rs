@@ -28,6 +28,7 @@ mod lost_workers;
 mod model_span;
 mod output;
 mod prefix;
+mod programs;
 mod recall;
 mod recovery;
 mod round;

@@ -77,10 +77,7 @@ async fn what_is_read_ahead_is_the_head_of_every_request() {
             .as_object()
             .unwrap()
             .clone();
-        let call = RequestedCall {
-            tool: "add_task".to_owned(),
-            arguments,
-        };
+        let call = RequestedCall::new("add_task", arguments);
         agent
             .call_tool(&mut RunContext::for_call(UserId::local(), None), None, call)
             .await

@@ -53,6 +53,7 @@ fn started() -> Event {
         output_schema: None,
         call: None,
         client: None,
+        from_others: false,
     }
 }
 
@@ -232,6 +233,7 @@ async fn a_waiting_turn_survives_its_process() {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let add = TaskChange::Add {
         description: TaskDescription::new("Buy milk").unwrap(),
+        from_others: false,
     };
     TaskStore::apply(store.as_ref(), &UserId::local(), &add, None)
         .await
@@ -309,6 +311,7 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
         output_schema,
         call,
         client: None,
+        from_others: false,
     };
     let (store, key) = stopped_after(vec![begun]).await;
     let other = RunContext::default().key(&AgentName::adjutant());

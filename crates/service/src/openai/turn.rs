@@ -196,6 +196,7 @@ pub(super) async fn start(
                     client: None,
                     shown: Vec::new(),
                     time_zone: None,
+                    from_others: false,
                 }
             } else {
                 let answers = answers.into_iter();
@@ -227,6 +228,7 @@ pub(super) async fn start(
                 client,
                 shown: Vec::new(),
                 time_zone: None,
+                from_others: false,
             };
             (body, Encoder::new(whole))
         }

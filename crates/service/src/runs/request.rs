@@ -92,6 +92,7 @@ pub(crate) fn parse(
             client,
             shown: Vec::new(),
             time_zone: None,
+            from_others: false,
         };
         return Ok(ParsedRequest {
             body: Some(body),

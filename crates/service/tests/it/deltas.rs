@@ -391,7 +391,14 @@ async fn a_run_costs_the_same_beside_few_completed_tasks_and_many() {
             let description = TaskDescription::new("old").unwrap();
             service
                 .store
-                .apply(&user, &TaskChange::Add { description }, None)
+                .apply(
+                    &user,
+                    &TaskChange::Add {
+                        description,
+                        from_others: false,
+                    },
+                    None,
+                )
                 .await
                 .unwrap();
             let id = TaskId::new(number).unwrap();
@@ -423,7 +430,14 @@ async fn tasks_are_listed_in_pages() {
         let description = TaskDescription::new(&format!("task {number}")).unwrap();
         service
             .store
-            .apply(&user, &TaskChange::Add { description }, None)
+            .apply(
+                &user,
+                &TaskChange::Add {
+                    description,
+                    from_others: false,
+                },
+                None,
+            )
             .await
             .unwrap();
         if number % 2 == 0 {

@@ -84,6 +84,16 @@ async fn every_route_needs_the_scope_of_what_it_does() {
         &send(&service, &writes, "GET", "/mcp", &Value::Null).await,
         "read",
     );
+    // A model is told the facts in every conversation.
+    for (method, path) in [
+        ("POST", "/v1/memory"),
+        ("PATCH", "/v1/memory/x"),
+        ("DELETE", "/v1/memory/x"),
+        ("POST", "/v1/memory/undo"),
+    ] {
+        let answer = send(&service, &writes, method, path, &json!({})).await;
+        assert_lacks(&answer, "answer");
+    }
     let added = send(
         &service,
         &writes,
@@ -94,7 +104,7 @@ async fn every_route_needs_the_scope_of_what_it_does() {
     .await;
     assert_eq!(added.status, 200, "{added:?}");
     let tasks = send(&service, &reads, "GET", "/v1/tasks", &Value::Null).await;
-    assert_eq!(tasks.status, 200, "{tasks:?}");
+    assert_eq!(tasks.body["tasks"][0]["from_others"], true, "{tasks:?}");
 }
 
 #[tokio::test]

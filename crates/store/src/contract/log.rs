@@ -356,6 +356,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         limits,
         output_schema,
         call,
+        from_others: false,
         client: Some(Box::new(ClientSide {
             tools: vec![ClientTool::new("setTheme", "Sets the theme.", None).unwrap()],
             choice: ToolChoice::Required,

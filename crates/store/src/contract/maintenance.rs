@@ -41,6 +41,7 @@ fn whole(number: u32) -> Vec<Event> {
 fn add(words: &str) -> TaskChange {
     TaskChange::Add {
         description: TaskDescription::new(words).unwrap(),
+        from_others: false,
     }
 }
 

@@ -26,6 +26,7 @@ pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
     let change = TaskChange::Update {
         id: id(1),
         description: words("buy oat milk"),
+        from_others: false,
     };
     let TaskChanged::Updated { task: oat, before } = apply(store, &anna, &change).await else {
         panic!("not updated")
@@ -97,6 +98,7 @@ pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
         TaskChange::Update {
             id: far,
             description: words("x"),
+            from_others: false,
         },
     ] {
         assert_eq!(
@@ -126,6 +128,7 @@ pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
     add(store, &anna, "anna's second").await;
     let change = TaskChange::Add {
         description: words("bert's"),
+        from_others: false,
     };
     let berts = store.apply(&bert, &change, Some(&key("k"))).await.unwrap();
     let TaskChanged::Added { task: berts } = berts else {
@@ -160,6 +163,7 @@ pub async fn a_repeated_key_has_one_effect(store: &impl TaskStore) {
     );
     let change = TaskChange::Add {
         description: words("buy milk"),
+        from_others: false,
     };
     let added = store.apply(&anna, &change, Some(&first)).await.unwrap();
     apply(store, &anna, &TaskChange::Complete { id: id(1) }).await;
@@ -217,6 +221,36 @@ pub async fn completing_twice_is_reported(store: &impl TaskStore) {
             already: true
         }
     );
+}
+
+/// A task says that a program wrote its description, until the user writes another.
+pub async fn a_task_says_if_a_program_wrote_it(store: &impl TaskStore) {
+    let anna = user("anna");
+    let words = |words: &str| TaskDescription::new(words).unwrap();
+    let write = |description: &str, from_others| TaskChange::Update {
+        id: id(1),
+        description: words(description),
+        from_others,
+    };
+    let added = TaskChange::Add {
+        description: words("one"),
+        from_others: true,
+    };
+    for (change, expected) in [
+        (added, true),
+        (TaskChange::Complete { id: id(1) }, true),
+        (TaskChange::Delete { id: id(1) }, true),
+        (TaskChange::Restore { id: id(1) }, true),
+        (write("two", false), false),
+        (write("three", true), true),
+    ] {
+        apply(store, &anna, &change).await;
+        if let Some(task) = store.get(&anna, id(1)).await.unwrap() {
+            assert_eq!(task.from_others, expected, "{change:?}");
+            let all = store.list(&anna, TaskFilter::All).await.unwrap();
+            assert_eq!(all, [task], "{change:?}");
+        }
+    }
 }
 
 /// A deleted task is restored with its id, once, and only by its user.
@@ -301,6 +335,7 @@ async fn add(store: &impl TaskStore, user: &UserId, text: &str) -> Task {
         user,
         &TaskChange::Add {
             description: words(text),
+            from_others: false,
         },
     )
     .await

@@ -14,6 +14,7 @@ const TTL: Duration = Duration::from_secs(60);
 fn change(words: &str) -> TaskChange {
     TaskChange::Add {
         description: TaskDescription::new(words).unwrap(),
+        from_others: false,
     }
 }
 

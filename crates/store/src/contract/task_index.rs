@@ -64,6 +64,7 @@ pub async fn numbers_are_shared_with_the_tasks_of_the_user<T: TaskIndex + TaskSt
     assert_eq!(store.new_numbers(&anna, 2).await.unwrap(), ids(&[1, 2]));
     let add = TaskChange::Add {
         description: TaskDescription::new("buy milk").unwrap(),
+        from_others: false,
     };
     let TaskChanged::Added { task } = store.apply(&anna, &add, None).await.unwrap() else {
         panic!("not added")

@@ -58,6 +58,11 @@ const MIGRATIONS: Migrations = Migrations {
             "token scopes",
             include_str!("migrations/0021_token_scopes.sql"),
         ),
+        (
+            22,
+            "task from others",
+            include_str!("migrations/0022_task_from_others.sql"),
+        ),
     ],
 };
 

@@ -344,7 +344,7 @@ fn check_columns(events: &[Recorded], stored: &Stored, problems: &mut Vec<String
 async fn check_tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let found = backend
         .fetch_all(
-            "SELECT user_id, id, description, created_at, updated_at, completed_at FROM adjutant_task ORDER BY user_id, id",
+            "SELECT user_id, id, description, created_at, updated_at, completed_at, from_others FROM adjutant_task ORDER BY user_id, id",
             &[],
         )
         .await?;

@@ -15,7 +15,7 @@ use crate::record::{self, TaskRow};
 macro_rules! select_tasks {
     ($rest:literal) => {
         concat!(
-            "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task WHERE user_id = $1 ",
+            "SELECT id, description, created_at, updated_at, completed_at, from_others FROM adjutant_task WHERE user_id = $1 ",
             $rest
         )
     };
@@ -119,16 +119,27 @@ pub(super) async fn apply<C: Connection>(
     }
     let now = tx.now().await?;
     let outcome = match change {
-        TaskChange::Add { description } => {
-            let task = new(user, new_id(tx, user).await?, description, now);
+        TaskChange::Add {
+            description,
+            from_others,
+        } => {
+            let task = Task {
+                from_others: *from_others,
+                ..new(user, new_id(tx, user).await?, description, now)
+            };
             write(tx, &task).await?;
             TaskChanged::Added { task }
         }
-        TaskChange::Update { id, description } => match find(tx, user, *id).await? {
+        TaskChange::Update {
+            id,
+            description,
+            from_others,
+        } => match find(tx, user, *id).await? {
             Some(task) => {
                 let before = task.description.clone();
                 let task = Task {
                     description: description.clone(),
+                    from_others: *from_others,
                     updated_at: now,
                     ..task
                 };
@@ -221,8 +232,8 @@ async fn delete<C: Connection>(tx: &mut C, task: &Task, now: Timestamp) -> Resul
     )
     .await?;
     tx.execute(
-        "INSERT INTO adjutant_deleted_task (user_id, id, description, created_at, updated_at, completed_at, deleted_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO adjutant_deleted_task (user_id, id, description, created_at, updated_at, completed_at, deleted_at, from_others)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         values![
             user,
             row.id,
@@ -230,7 +241,8 @@ async fn delete<C: Connection>(tx: &mut C, task: &Task, now: Timestamp) -> Resul
             &row.created_at,
             &row.updated_at,
             row.completed_at.as_deref(),
-            &record::format_time(now)
+            &record::format_time(now),
+            row.from_others
         ],
     )
     .await?;
@@ -254,7 +266,7 @@ async fn restore<C: Connection>(
     };
     let columns = tx
         .fetch_optional(
-            "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_deleted_task
+            "SELECT id, description, created_at, updated_at, completed_at, from_others FROM adjutant_deleted_task
              WHERE user_id = $1 AND id = $2 AND deleted_at >= $3",
             values![user.as_str(), id, &restorable_since(now)],
         )
@@ -281,6 +293,7 @@ fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp)
         created_at: now,
         updated_at: now,
         completed_at: None,
+        from_others: false,
     }
 }
 
@@ -351,17 +364,18 @@ async fn find<C: Connection>(
 async fn write<C: Connection>(tx: &mut C, task: &Task) -> Result<(), Failure> {
     let row = TaskRow::from_task(task);
     tx.execute(
-        "INSERT INTO adjutant_task (user_id, id, description, created_at, updated_at, completed_at)
-         VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (user_id, id) DO UPDATE SET description = excluded.description,
-           updated_at = excluded.updated_at, completed_at = excluded.completed_at",
+        "INSERT INTO adjutant_task (user_id, id, description, created_at, updated_at, completed_at, from_others)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (user_id, id) DO UPDATE SET description = excluded.description, updated_at = excluded.updated_at,
+           completed_at = excluded.completed_at, from_others = excluded.from_others",
         values![
             task.user_id.as_str(),
             row.id,
             &row.description,
             &row.created_at,
             &row.updated_at,
-            row.completed_at.as_deref()
+            row.completed_at.as_deref(),
+            row.from_others
         ],
     )
     .await?;

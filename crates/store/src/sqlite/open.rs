@@ -58,6 +58,11 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
             "token scopes",
             include_str!("migrations/0020_token_scopes.sql"),
         ),
+        (
+            21,
+            "task from others",
+            include_str!("migrations/0021_task_from_others.sql"),
+        ),
     ],
 };
 

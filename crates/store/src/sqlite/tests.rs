@@ -578,6 +578,7 @@ async fn every_port_reports_a_refused_write() {
     let user = UserId::local();
     let change = TaskChange::Add {
         description: TaskDescription::new("x").unwrap(),
+        from_others: false,
     };
     let key = one_conversation();
     let refusals = [

@@ -93,8 +93,8 @@ async fn odd(path: &Path) -> sqlite::Store {
                     (7, 'c7', 'ana', 'd3', 't', '', 0, 'p', 'm', 0, 0, NULL, 0, 0);
              INSERT INTO adjutant_tool_invocation (number, conversation, user_id, decision, id, tool, arguments, success, data, ms, attempt, at)
              VALUES (5, NULL, 'ana', 'd', 'i', 't', '{odd}', 1, '{odd}', 1, 1, 't'), (6, 7, 'ana', 'd', 'j', 't', '', 0, NULL, 1, 1, 't');
-             INSERT INTO adjutant_task VALUES ('ana', 9223372036854775807, 'x', 't', 't', NULL), ('ana ', 1, '{odd}', 't', 't', 't');
-             INSERT INTO adjutant_deleted_task VALUES ('ana', 7, '{odd}', 't', 't', NULL, 't'), ('ana ', 7, 'x', 't', 't', 't', 't');
+             INSERT INTO adjutant_task VALUES ('ana', 9223372036854775807, 'x', 't', 't', NULL, 1), ('ana ', 1, '{odd}', 't', 't', 't', 0);
+             INSERT INTO adjutant_deleted_task VALUES ('ana', 7, '{odd}', 't', 't', NULL, 't', 0), ('ana ', 7, 'x', 't', 't', 't', 't', 1);
              INSERT INTO adjutant_task_number VALUES ('s', 9, 'ana', '/v', 't', 1, '{odd}'), ('s', 10, 'ana', '/v', 't', 1, '');
              INSERT INTO adjutant_task_counter VALUES ('ana', 9223372036854775807), ('ana ', 12);
              INSERT INTO adjutant_applied_change VALUES ('ana', 'k', '{odd}', 't'), ('', 'k', '', 't');
@@ -154,9 +154,16 @@ async fn what_has_something_in_it_is_left_as_it_is() {
     let (from, there) = (odd(&path).await, folder.path().join("copy.db"));
     let to = sqlite::Store::open(&there).await.unwrap();
     let description = TaskDescription::new("mine").unwrap();
-    to.apply(&UserId::local(), &TaskChange::Add { description }, None)
-        .await
-        .unwrap();
+    to.apply(
+        &UserId::local(),
+        &TaskChange::Add {
+            description,
+            from_others: false,
+        },
+        None,
+    )
+    .await
+    .unwrap();
     let before = rows(&there).await;
     let refused = copy(&from, &to, |_| {}).await.unwrap_err();
     let StoreError::Unusable { message, .. } = refused else {
@@ -222,9 +229,16 @@ async fn the_copy_has_what_was_there_when_it_began() {
             tokio::task::yield_now().await;
         }
         let description = TaskDescription::new("later").unwrap();
-        from.apply(&user, &TaskChange::Add { description }, None)
-            .await
-            .unwrap();
+        from.apply(
+            &user,
+            &TaskChange::Add {
+                description,
+                from_others: false,
+            },
+            None,
+        )
+        .await
+        .unwrap();
         change(
             &path,
             "DELETE FROM adjutant_event WHERE seq > 600; DELETE FROM adjutant_memory_change",

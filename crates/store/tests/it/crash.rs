@@ -40,7 +40,10 @@ fn input(number: usize) -> Input {
 fn change(number: usize) -> (TaskChange, IdempotencyKey) {
     let description = TaskDescription::new(&format!("task {number}")).unwrap();
     (
-        TaskChange::Add { description },
+        TaskChange::Add {
+            description,
+            from_others: false,
+        },
         IdempotencyKey::new(format!("key {number}")).unwrap(),
     )
 }

@@ -36,7 +36,14 @@ async fn filled(path: &Path) {
     for number in 0..200 {
         let description = TaskDescription::new(&format!("{number} {}", "x".repeat(900))).unwrap();
         store
-            .apply(&UserId::local(), &TaskChange::Add { description }, None)
+            .apply(
+                &UserId::local(),
+                &TaskChange::Add {
+                    description,
+                    from_others: false,
+                },
+                None,
+            )
             .await
             .unwrap();
     }
@@ -107,7 +114,14 @@ async fn a_read_only_file_is_an_error_that_names_it() {
         let description = TaskDescription::new("x").unwrap();
         Store::open(&path)
             .await?
-            .apply(&UserId::local(), &TaskChange::Add { description }, None)
+            .apply(
+                &UserId::local(),
+                &TaskChange::Add {
+                    description,
+                    from_others: false,
+                },
+                None,
+            )
             .await
             .map(drop)
     };

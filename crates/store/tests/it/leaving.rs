@@ -57,7 +57,14 @@ async fn call<S: Journal + ConversationStore + TaskStore>(
         3 => {
             let description = TaskDescription::new("buy milk").unwrap();
             store
-                .apply(&user, &TaskChange::Add { description }, None)
+                .apply(
+                    &user,
+                    &TaskChange::Add {
+                        description,
+                        from_others: false,
+                    },
+                    None,
+                )
                 .await
                 .map(drop)
         }

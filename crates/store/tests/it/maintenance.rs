@@ -29,7 +29,14 @@ async fn add_tasks(store: &sqlite::Store, number: usize) {
     for number in 0..number {
         let description = TaskDescription::new(&format!("{number} {}", "x".repeat(900))).unwrap();
         store
-            .apply(&UserId::local(), &TaskChange::Add { description }, None)
+            .apply(
+                &UserId::local(),
+                &TaskChange::Add {
+                    description,
+                    from_others: false,
+                },
+                None,
+            )
             .await
             .unwrap();
     }

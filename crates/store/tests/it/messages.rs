@@ -276,6 +276,7 @@ async fn a_transaction_that_stands_still_is_ended_by_the_server() {
     counter.stands_still_at.set("COMMIT").unwrap();
     let add = |words: &str| TaskChange::Add {
         description: TaskDescription::new(words).unwrap(),
+        from_others: false,
     };
     let (user, first, second) = (UserId::local(), add("first"), add("second"));
     let owner = user.clone();
@@ -751,6 +752,7 @@ async fn texts_come_back_whatever_characters_they_have() {
             let description = TaskDescription::new(words).unwrap();
             let change = TaskChange::Add {
                 description: description.clone(),
+                from_others: false,
             };
             store.apply(&user, &change, None).await.unwrap();
             let tasks = TaskStore::list(&store, &user, TaskFilter::All)

@@ -35,6 +35,7 @@ fn input(number: usize) -> Input {
 fn add(words: &str) -> TaskChange {
     TaskChange::Add {
         description: TaskDescription::new(words).unwrap(),
+        from_others: false,
     }
 }
 

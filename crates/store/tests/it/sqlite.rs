@@ -101,6 +101,7 @@ async fn of_many_stores_opened_at_once_one_creates_the_schema() {
         let user = UserId::local();
         let change = TaskChange::Add {
             description: TaskDescription::new("buy milk").unwrap(),
+            from_others: false,
         };
         let add = |at: usize| stores[at].apply(&user, &change, None);
         let (a, b, c, d, e, f) = tokio::join!(add(0), add(1), add(2), add(3), add(4), add(5));
@@ -161,6 +162,7 @@ async fn what_is_made_is_for_its_owner_only() {
     let store = Store::open(&path).await.unwrap();
     let change = TaskChange::Add {
         description: TaskDescription::new("buy milk").unwrap(),
+        from_others: false,
     };
     store.apply(&UserId::local(), &change, None).await.unwrap();
     for name in ["adjutant.db", "adjutant.db-wal", "adjutant.db-shm"] {

@@ -45,10 +45,11 @@ impl TaskAction for Add {
         Ok(format!("Add {}", quoted(description.as_str())))
     }
 
-    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+    fn change(arguments: &Arguments, from_others: bool) -> Result<TaskChange, ToolError> {
         let args: Args = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Add {
             description: parse_description(&args.description)?,
+            from_others,
         })
     }
 

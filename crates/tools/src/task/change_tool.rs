@@ -16,6 +16,7 @@ use super::definition::KIND;
 use super::model::{Task, TaskChange, TaskChanged, TaskFilter};
 use super::resolve::{Prefer, resolve};
 use super::store::TaskStore;
+use super::view::is_from_others;
 
 /// A tool whose calls are one change of the user's tasks each, written with the call's events where
 /// the tasks are in the journal's store.
@@ -47,11 +48,11 @@ pub trait TaskAction: Send + Sync + 'static {
     /// [`ToolError::Invalid`] for arguments that cannot be used.
     fn preview(arguments: &Arguments, task: Option<&Task>) -> Result<String, ToolError>;
 
-    /// Returns the change that a prepared call makes.
+    /// Returns the change that a prepared call makes. `from_others`: see [`Task::from_others`].
     ///
     /// # Errors
     /// [`ToolError::Invalid`] for arguments that cannot be used.
-    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError>;
+    fn change(arguments: &Arguments, from_others: bool) -> Result<TaskChange, ToolError>;
 
     /// Returns the call's result from the outcome of its change.
     ///
@@ -129,7 +130,7 @@ impl<A: TaskAction> Tool for ChangeTool<A> {
         Box::pin(async move {
             // Only where the journal is in another store; else the change is written with its
             // events.
-            let change = A::change(&arguments)?;
+            let change = A::change(&arguments, context.from_others)?;
             let key = Some(&context.key);
             let changed = self.tasks.apply(&context.user, &change, key).await;
             A::result(&changed.map_err(store_failed)?)
@@ -160,6 +161,10 @@ impl<A: TaskAction> Tool for ChangeTool<A> {
         A::describe(data)
     }
 
+    fn holds_text_of_others(&self, data: &Value) -> bool {
+        is_from_others(data)
+    }
+
     // Always: whether the stores are one is found by their ids when a call is made.
     fn as_transactional(&self) -> Option<&dyn TransactionalTool> {
         Some(self)
@@ -171,8 +176,12 @@ impl<A: TaskAction> TransactionalTool for ChangeTool<A> {
         self.tasks.store_id()
     }
 
-    fn change(&self, arguments: &Arguments) -> Result<Arc<dyn StoreChange>, ToolError> {
-        Ok(Arc::new(A::change(arguments)?))
+    fn change(
+        &self,
+        context: &ToolContext,
+        arguments: &Arguments,
+    ) -> Result<Arc<dyn StoreChange>, ToolError> {
+        Ok(Arc::new(A::change(arguments, context.from_others)?))
     }
 
     fn result(&self, outcome: &dyn Any) -> Result<Value, ToolError> {

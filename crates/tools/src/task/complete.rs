@@ -43,7 +43,7 @@ impl TaskAction for Complete {
         Ok(format!("Complete {}", quoted_description(task)))
     }
 
-    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+    fn change(arguments: &Arguments, _from_others: bool) -> Result<TaskChange, ToolError> {
         let args: TaskArgs<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Complete { id: args.task_id })
     }

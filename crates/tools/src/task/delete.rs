@@ -44,7 +44,7 @@ impl TaskAction for Delete {
         Ok(format!("Delete {}", quoted_description(task)))
     }
 
-    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+    fn change(arguments: &Arguments, _from_others: bool) -> Result<TaskChange, ToolError> {
         let args: TaskArgs<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Delete { id: args.task_id })
     }

@@ -47,7 +47,10 @@ impl Tasks {
 
     fn change(&mut self, user: &UserId, change: &TaskChange, now: Timestamp) -> TaskChanged {
         let (id, changed) = match change {
-            TaskChange::Add { description } => {
+            TaskChange::Add {
+                description,
+                from_others,
+            } => {
                 let id = self.last_id.map_or(TaskId::FIRST, TaskId::next);
                 self.last_id = Some(id);
                 let task = Task {
@@ -58,13 +61,19 @@ impl Tasks {
                     created_at: now,
                     updated_at: now,
                     completed_at: None,
+                    from_others: *from_others,
                 };
                 self.tasks.push(task.clone());
                 return TaskChanged::Added { task };
             }
-            TaskChange::Update { id, description } => {
+            TaskChange::Update {
+                id,
+                description,
+                from_others,
+            } => {
                 let update = |task: &mut Task| {
                     let before = std::mem::replace(&mut task.description, description.clone());
+                    task.from_others = *from_others;
                     task.updated_at = now;
                     let task = task.clone();
                     TaskChanged::Updated { task, before }

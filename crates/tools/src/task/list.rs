@@ -12,7 +12,7 @@ use super::change_tool::store_failed;
 use super::definition::definition;
 use super::model::TaskFilter;
 use super::store::TaskStore;
-use super::view::{ListView, TaskView, list_schema};
+use super::view::{ListView, TaskView, is_from_others, list_schema};
 use crate::arguments::parse_arguments;
 
 /// The tool `list_tasks`, which shows the user's tasks.
@@ -89,6 +89,11 @@ impl Tool for ListTasks {
                 status
             }))
         })
+    }
+
+    fn holds_text_of_others(&self, data: &Value) -> bool {
+        let tasks = data.get("tasks").and_then(Value::as_array);
+        tasks.is_some_and(|tasks| tasks.iter().any(is_from_others))
     }
 
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {

@@ -159,6 +159,10 @@ pub struct Task {
     pub updated_at: Timestamp,
     /// Time of the completion. `None`: the task is open.
     pub completed_at: Option<Timestamp>,
+    /// True if a program wrote the description that may not answer in the user's place, and the user
+    /// has not approved it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_others: bool,
 }
 
 /// A selection of tasks by their state. Default: all of them.
@@ -194,6 +198,9 @@ pub enum TaskChange {
     Add {
         /// The description of the new task.
         description: TaskDescription,
+        /// True if it is not from the user: [`Task::from_others`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_others: bool,
     },
     /// Replaces the description of a task.
     Update {
@@ -201,6 +208,9 @@ pub enum TaskChange {
         id: TaskId,
         /// The description that replaces the old one.
         description: TaskDescription,
+        /// True if it is not from the user: [`Task::from_others`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_others: bool,
     },
     /// Marks a task as done.
     Complete {

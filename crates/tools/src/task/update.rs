@@ -62,11 +62,12 @@ impl TaskAction for Update {
         ))
     }
 
-    fn change(arguments: &Arguments) -> Result<TaskChange, ToolError> {
+    fn change(arguments: &Arguments, from_others: bool) -> Result<TaskChange, ToolError> {
         let args: Args<TaskId> = parse_arguments(arguments.clone())?;
         Ok(TaskChange::Update {
             id: args.task_id,
             description: parse_description(&args.description)?,
+            from_others,
         })
     }
 

@@ -15,6 +15,8 @@ pub(super) struct TaskView {
     created_at: Timestamp,
     updated_at: Timestamp,
     completed_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    from_others: bool,
 }
 
 impl From<&Task> for TaskView {
@@ -26,6 +28,7 @@ impl From<&Task> for TaskView {
             created_at: task.created_at,
             updated_at: task.updated_at,
             completed_at: task.completed_at,
+            from_others: task.from_others,
         }
     }
 }
@@ -33,6 +36,11 @@ impl From<&Task> for TaskView {
 /// Returns the JSON form of a task.
 pub(super) fn to_json(task: &Task) -> Value {
     json!(TaskView::from(task))
+}
+
+/// Returns true if the JSON form of a task says that a program wrote it.
+pub(super) fn is_from_others(task: &Value) -> bool {
+    task.get("from_others").and_then(Value::as_bool) == Some(true)
 }
 
 /// Returns the JSON Schema of a task. `more` holds further fields, which may be absent.
@@ -47,6 +55,7 @@ pub(super) fn task_schema(more: Value) -> Value {
             "created_at": time,
             "updated_at": time,
             "completed_at": { "type": ["string", "null"], "format": "date-time" },
+            "from_others": { "type": "boolean", "description": "True if a program wrote it, not the user" },
         },
         "required": ["id", "description", "completed", "created_at", "updated_at", "completed_at"],
         "additionalProperties": false,

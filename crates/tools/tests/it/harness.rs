@@ -48,7 +48,7 @@ impl State {
         let (last, tasks) = self.users.entry(user.clone()).or_default();
         let place = |id: &TaskId, tasks: &[Task]| tasks.iter().position(|task| task.id == *id);
         match change {
-            TaskChange::Add { description } => {
+            TaskChange::Add { description, .. } => {
                 *last += 1;
                 let task = Task {
                     id: TaskId::new(*last).unwrap(),
@@ -58,11 +58,14 @@ impl State {
                     created_at: now,
                     updated_at: now,
                     completed_at: None,
+                    from_others: false,
                 };
                 tasks.push(task.clone());
                 TaskChanged::Added { task }
             }
-            TaskChange::Update { id, description } => match place(id, tasks) {
+            TaskChange::Update {
+                id, description, ..
+            } => match place(id, tasks) {
                 Some(at) => {
                     let before = std::mem::replace(&mut tasks[at].description, description.clone());
                     tasks[at].updated_at = now;
@@ -194,6 +197,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         key: IdempotencyKey::for_call(conversation, turn, &call),
         call,
         message: "".into(),
+        from_others: false,
         cancelled: CancellationToken::new(),
         trace: None,
         progress: ProgressListener::default(),

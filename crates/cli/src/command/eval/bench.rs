@@ -122,6 +122,7 @@ async fn add_tasks(store: &dyn Store, tasks: &[TaskBefore]) -> Result<(), CliErr
     for task in tasks {
         let add = TaskChange::Add {
             description: task.description.clone(),
+            from_others: false,
         };
         let added = store.apply(&user, &add, None).await?;
         if let (true, TaskChanged::Added { task }) = (task.completed, added) {

@@ -249,6 +249,7 @@ mod tests {
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
             completed_at: None,
+            from_others: false,
         }
     }
 

@@ -10,12 +10,12 @@ use super::entry::Entry;
 use super::server_json::{self, Found};
 use crate::args::McpAdd;
 use crate::command::output::{print_list, table};
-use crate::config::{Draft, Settings, Sources};
+use crate::config::{Draft, Settings, Sources, read_named_text};
 use crate::error::{CliError, Exit};
 use crate::mcp_servers::pins::PinFiles;
 use crate::terminal::screen::Screen;
 
-/// Most bytes of a file to import.
+/// Most bytes that are read of standard input.
 const IMPORT_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Adds a server.
@@ -196,13 +196,13 @@ fn read(file: &Path) -> Result<String, CliError> {
     let unreadable = |error: std::io::Error| {
         CliError::usage(format!("{} cannot be read", file.display())).because(error.to_string())
     };
-    let mut text = String::new();
-    let mut take =
-        |reader: &mut dyn std::io::Read| reader.take(IMPORT_BYTES_MAX).read_to_string(&mut text);
-    match file.to_str() {
-        Some("-") => take(&mut std::io::stdin()),
-        _ => std::fs::File::open(file).and_then(|mut file| take(&mut file)),
+    if file.to_str() == Some("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .take(IMPORT_BYTES_MAX)
+            .read_to_string(&mut text)
+            .map_err(unreadable)?;
+        return Ok(text);
     }
-    .map_err(unreadable)?;
-    Ok(text)
+    read_named_text(file).map_err(unreadable)
 }

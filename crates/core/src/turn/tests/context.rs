@@ -49,6 +49,7 @@ fn started() -> Event {
         output_schema: None,
         call: None,
         client: None,
+        from_others: false,
     }
 }
 

@@ -126,6 +126,7 @@ pub(crate) fn context() -> ToolContext {
         key: IdempotencyKey::for_call(conversation, turn, &call),
         call,
         message: "".into(),
+        from_others: false,
         cancelled: CancellationToken::new(),
         trace: None,
         progress: ProgressListener::default(),

@@ -274,6 +274,7 @@ async fn a_view_of_a_long_conversation_reads_its_end() {
         client: None,
         shown: Vec::new(),
         time_zone: None,
+        from_others: false,
     };
     agent.run_input(&mut on, None, body).await.unwrap();
     assert_eq!(asked(), ["begin", "load_turns", "finish"]);

@@ -45,11 +45,11 @@ macro_rules! tables {
 pub(super) const TABLES: &[Table] = tables! {
     task (key: 2, is_numbered: false, page: MANY) {
         user_id: Text, id: Int, description: Text, created_at: Text, updated_at: Text,
-        completed_at: Text,
+        completed_at: Text, from_others: Int,
     }
     deleted_task (key: 2, is_numbered: false, page: MANY) {
         user_id: Text, id: Int, description: Text, created_at: Text, updated_at: Text,
-        completed_at: Text, deleted_at: Text,
+        completed_at: Text, deleted_at: Text, from_others: Int,
     }
     task_number (key: 2, is_numbered: false, page: FEW) {
         scope: Text, id: Int, user_id: Text, vault: Text, at: Text, v: Int, body: Text,
