@@ -144,7 +144,7 @@ const changed = (address, change) => {
 try {
   await start();
   const ways = await new Browser().ask("/v1/session");
-  assert.deepEqual(JSON.parse(ways.text), { auth: "oidc", provider: "127.0.0.1", sign_in: "/signin" });
+  assert.deepEqual(JSON.parse(ways.text), { service: "Adjutant", auth: "oidc", provider: "127.0.0.1", sign_in: "/signin" });
 
   // Two users sign in. The second is another user, whom a claim of the provider makes an operator.
   const ana = new Browser();

@@ -44,7 +44,8 @@ impl Bursts {
     }
 
     /// Returns what follows an Enter in the same burst. `None`: a person pressed it, or nothing
-    /// follows.
+    /// follows. Without a text, only a new size of the terminal followed it, or the line feed of the
+    /// same Enter.
     pub(super) fn after_enter(&self) -> Option<Rest> {
         let wait = match self.last_key {
             Some(at) if at.elapsed() < SAME_BURST => MORE_WITHIN,

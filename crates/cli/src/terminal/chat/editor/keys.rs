@@ -60,11 +60,15 @@ impl KeyBindings {
             forget_typed();
             return ReedlineEvent::CtrlC;
         }
-        let mut events = vec![self.insert("\n", &rest.text)];
+        let mut events = Vec::new();
+        let follows = !rest.text.is_empty();
+        if follows {
+            events.push(self.insert("\n", &rest.text));
+        }
         if let Some((columns, rows)) = rest.resized {
             events.push(ReedlineEvent::Resize(columns, rows));
         }
-        if rest.entered {
+        if rest.entered || !follows {
             events.push(self.key(event));
         }
         ReedlineEvent::Multiple(events)
