@@ -48,6 +48,10 @@ pub struct PendingCall {
     /// approval may count for the rest of the conversation ([`Answer::for_conversation`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_conversation: bool,
+    /// True if an approval may count for all later calls of the tool ([`Answer::always`]): it is one
+    /// of an MCP server, no rule of the policy has it confirmed, and no text of others was read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always: bool,
 }
 
 /// The source of a call's result, if the agent does not execute it.
@@ -123,6 +127,7 @@ impl PendingCall {
             result: None,
             choice: ToolChoice::Auto,
             for_conversation: false,
+            always: false,
         }
     }
 
@@ -210,6 +215,12 @@ pub struct Answer {
     /// that are not are still confirmed. Ignored unless [`PendingCall::for_conversation`] offers it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_conversation: bool,
+    /// Approves, with [`Verdict::Approved`], also later calls of this tool in all conversations of the
+    /// person, as long as no text of others was read. The tool is stored in their settings
+    /// ([`UserSettings::allowed_tools`](crate::port::UserSettings::allowed_tools)). Ignored unless
+    /// [`PendingCall::always`] offers it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always: bool,
 }
 
 impl Answer {
@@ -232,6 +243,13 @@ impl Answer {
     #[must_use]
     pub fn for_conversation(mut self) -> Self {
         self.for_conversation = true;
+        self
+    }
+
+    /// Makes an approval count for all later calls of the tool.
+    #[must_use]
+    pub fn always(mut self) -> Self {
+        self.always = true;
         self
     }
 

@@ -143,6 +143,7 @@ impl Provenance {
         tool: &dyn Tool,
         written: &Arguments,
         arguments: &Arguments,
+        is_allowed: bool,
     ) -> Option<Suspicion> {
         if !Self::is_needed(tool, self.after_others) {
             return None;
@@ -163,7 +164,7 @@ impl Provenance {
                 .own_words
                 .foreign_arguments(definition, written, arguments, &self.items),
         };
-        let is_approved = || self.approved_tools.contains(definition.name.as_str());
+        let is_approved = || is_allowed || self.approved_tools.contains(definition.name.as_str());
         match foreign {
             Foreign::Nothing => None,
             Foreign::Words if suspicion.for_conversation && is_approved() => None,
@@ -187,6 +188,8 @@ pub struct GateCheck<'a> {
     /// The origin of the call. `None`: a person made it, or it cannot have to be confirmed because of
     /// its origin ([`Provenance::is_needed`]).
     pub provenance: Option<&'a Provenance>,
+    /// Tools of MCP servers whose calls the person always allows. `None`: that cannot be stored here.
+    pub allowed_tools: Option<&'a BTreeSet<String>>,
     /// Tools that the caller executes in this turn.
     pub client: &'a ClientTools,
     /// Tool choice of the turn. A call that it does not permit is refused like one of an unknown
@@ -334,11 +337,21 @@ impl Gate {
         }
         let definition = tool.definition();
         let mut permission = self.policy.permission(&context.user, definition);
+        let after_others = check.provenance.is_some_and(|origin| origin.after_others);
+        let may_be_allowed = tool.reads_from_others()
+            && !after_others
+            && !context.from_others
+            && self.policy.last_rule(&context.user, definition).is_none();
+        let allowed = check.allowed_tools.filter(|_| may_be_allowed);
+        let is_allowed = allowed.is_some_and(|allowed| allowed.contains(definition.name.as_str()));
+        if is_allowed {
+            permission = Permission::Allow;
+        }
         // A rule that names the tool is the operator's decision about exactly this case.
         let mut suspicion = check
             .provenance
             .filter(|_| !self.policy.allows_by_name(&context.user, definition))
-            .and_then(|origin| origin.suspicion(&**tool, &call.arguments, &arguments));
+            .and_then(|origin| origin.suspicion(&**tool, &call.arguments, &arguments, is_allowed));
         match (permission, &mut suspicion) {
             (Permission::Allow, Some(_)) => permission = Permission::Confirm,
             // The policy confirms every call of the tool, so that this is said only if there is a
@@ -359,6 +372,7 @@ impl Gate {
             preview,
             permission,
             suspicion,
+            may_be_allowed: allowed.is_some() && !is_allowed,
         })
     }
 
@@ -392,6 +406,8 @@ struct Passed<'g> {
     permission: Permission,
     /// The reason to ask the person because of the call's origin.
     suspicion: Option<Suspicion>,
+    /// True if the person may allow all later calls of the tool.
+    may_be_allowed: bool,
 }
 
 impl Passed<'_> {
@@ -422,6 +438,7 @@ impl Passed<'_> {
             pending.preview.push_str(suffix);
             pending.for_conversation = suspicion.for_conversation;
         }
+        pending.always = self.may_be_allowed;
         pending
     }
 }
@@ -453,6 +470,7 @@ fn pending(
         doubt: None,
         awaits: None,
         for_conversation: false,
+        always: false,
     }
 }
 

@@ -98,6 +98,7 @@ pub(crate) async fn preview_edited_call(
         denied: &[],
         interrupted,
         provenance: None,
+        allowed_tools: None,
         // Client-side tools await a result, not a confirmation.
         client: &ClientTools::default(),
         choice: &ToolChoice::Auto,
@@ -106,6 +107,7 @@ pub(crate) async fn preview_edited_call(
     Ok(PendingCall {
         expires_at: call.expires_at,
         for_conversation: call.for_conversation,
+        always: call.always,
         ..question
     })
 }

@@ -78,6 +78,11 @@ pub(crate) struct Resume {
     /// Only for a pending call that has `for_conversation`.
     #[serde(default)]
     for_conversation: bool,
+    /// With `approved`: also approves later calls of the tool in all conversations of the user, unless
+    /// text of others was read before. `GET /v1/settings` lists the tools. Only for a pending call
+    /// that has `always`.
+    #[serde(default)]
+    always: bool,
 }
 
 impl Resume {
@@ -88,6 +93,7 @@ impl Resume {
             edited_args: self.edited_args,
             shown: self.shown,
             for_conversation: self.for_conversation,
+            always: self.always,
         }
     }
 }

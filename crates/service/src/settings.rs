@@ -1,5 +1,7 @@
 //! `/v1/settings`: the caller's settings, whatever program they use.
 
+use std::collections::BTreeSet;
+
 use adjutant_core::port::{UserSettingStore, UserSettings};
 use axum::Json;
 use axum::extract::State;
@@ -16,11 +18,13 @@ use crate::user::User;
 
 /// The settings of the caller.
 #[derive(Serialize, ToSchema)]
-#[schema(example = json!({"time_zone": "Europe/Berlin"}))]
+#[schema(example = json!({"time_zone": "Europe/Berlin", "allowed_tools": ["mail__list_mails"]}))]
 struct Settings {
     /// Time zone of the user, by its name in the IANA database: the time of a message is stated in it
     /// if the request names none. `null`: not known, and such a message has no time.
     time_zone: Option<String>,
+    /// Tools of MCP servers whose calls the user always allows, by an answer with `always`.
+    allowed_tools: BTreeSet<String>,
 }
 
 /// A change of settings. Those that it leaves out stay as they are.
@@ -32,6 +36,10 @@ struct SettingsChange {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     time_zone: Option<Option<String>>,
+    /// Tools that stay allowed; those that are left out ask again. Only an answer to a pending call
+    /// adds one.
+    #[schema(max_items = 1000)]
+    allowed_tools: Option<BTreeSet<String>>,
 }
 
 /// Distinguishes a setting that is `null` from one that is left out.
@@ -76,6 +84,15 @@ async fn change(
         time_zone::parse(name.as_deref())?;
         settings.time_zone = name;
     }
+    if let Some(tools) = change.allowed_tools {
+        // A request is not the answer of a person who was shown what the tool does.
+        if let Some(other) = tools.difference(&settings.allowed_tools).next() {
+            return Err(Problem::invalid(format!(
+                "{other:?} is not among allowed_tools: only an answer to a pending call adds a tool"
+            )));
+        }
+        settings.allowed_tools = tools;
+    }
     store.put_user_settings(&user, &settings).await?;
     Ok(Json(Settings::from(settings)))
 }
@@ -88,7 +105,10 @@ fn store(app: &App) -> Result<&dyn UserSettingStore, Problem> {
 }
 
 impl From<UserSettings> for Settings {
-    fn from(UserSettings { time_zone }: UserSettings) -> Self {
-        Self { time_zone }
+    fn from(settings: UserSettings) -> Self {
+        Self {
+            time_zone: settings.time_zone,
+            allowed_tools: settings.allowed_tools,
+        }
     }
 }

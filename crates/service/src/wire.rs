@@ -43,6 +43,9 @@ pub(crate) struct Pending {
     /// then count `for_conversation`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) for_conversation: bool,
+    /// True if an approval may count `always`: for all later calls of this tool of an MCP server.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) always: bool,
 }
 
 /// Kind of answer that a pending call waits for.
@@ -75,6 +78,7 @@ impl Pending {
             interrupt_id: call.digest,
             since: call.doubt.map(|doubt| doubt.since),
             for_conversation: call.for_conversation,
+            always: call.always,
             tool: call.tool,
             args: call.arguments,
             preview: call.preview,
@@ -96,6 +100,9 @@ pub(crate) struct CallAnswer {
     /// True if an approval counts for later calls of the tool in the conversation too.
     #[serde(default)]
     pub(crate) for_conversation: bool,
+    /// True if an approval counts for all later calls of the tool too.
+    #[serde(default)]
+    pub(crate) always: bool,
 }
 
 /// The user's statement about a call in doubt.
@@ -138,6 +145,9 @@ impl CallAnswer {
         }
         if self.for_conversation {
             answer = answer.for_conversation();
+        }
+        if self.always {
+            answer = answer.always();
         }
         Ok(answer)
     }

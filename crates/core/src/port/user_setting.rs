@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use crate::BoxFuture;
 use crate::id::UserId;
 use crate::port::StoreError;
@@ -8,6 +10,9 @@ pub struct UserSettings {
     /// Time zone of the user, by its name in the IANA database. The time of a message is stated in it
     /// if whoever sends the message names none.
     pub time_zone: Option<String>,
+    /// Tools of MCP servers whose calls the user always allows
+    /// ([`Answer::always`](crate::Answer::always)).
+    pub allowed_tools: BTreeSet<String>,
 }
 
 /// Reads and writes [`UserSettings`]. A user without stored ones has the defaults.

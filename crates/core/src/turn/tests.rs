@@ -140,6 +140,7 @@ fn waits(preview: &str) -> CallEnd {
         doubt: None,
         awaits: None,
         for_conversation: false,
+        always: false,
     })
 }
 

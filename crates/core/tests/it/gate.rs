@@ -118,6 +118,7 @@ pub(crate) fn checked(
         confirmation_expiry: std::time::Duration::from_secs(60),
         denied,
         interrupted: &[],
+        allowed_tools: None,
         provenance: None,
         client: &ClientTools::default(),
         choice: &ToolChoice::Auto,

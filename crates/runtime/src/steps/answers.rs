@@ -370,6 +370,9 @@ impl Steps<'_> {
                     ToolChoice::Auto,
                 );
                 let is_approved = answer.verdict == Verdict::Approved;
+                if answer.always && is_approved && call.always {
+                    self.allow_always(&call.tool).await;
+                }
                 vec![
                     match answer.for_conversation && is_approved && call.for_conversation {
                         true => for_conversation(answered),

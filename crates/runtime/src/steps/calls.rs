@@ -511,6 +511,7 @@ impl Steps<'_> {
             }),
             awaits: None,
             for_conversation: false,
+            always: false,
         }
     }
 

@@ -131,6 +131,7 @@ impl Steps<'_> {
         is_followed: bool,
     ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
         let provenance = self.provenance(turn, group).await;
+        let allowed_tools = self.allowed_tools(group).await;
         let mut verdicts = Vec::with_capacity(group.len());
         let mut intents = Vec::with_capacity(2 * group.len());
         for call in group {
@@ -144,6 +145,7 @@ impl Steps<'_> {
                         denied: turn.denied(),
                         interrupted: before.interrupted,
                         provenance: provenance.as_ref(),
+                        allowed_tools: allowed_tools.as_ref(),
                         client: self.tools.client(),
                         choice: turn.choice(),
                     };

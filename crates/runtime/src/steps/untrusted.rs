@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::turn::Turn;
 use adjutant_core::{
-    Event, KnownItems, OwnWords, Provenance, Role, ToolCall, ToolResult, attachment, recall_block,
-    without_client_context,
+    Event, KnownItems, OwnWords, Provenance, Role, Tool, ToolCall, ToolResult, attachment,
+    recall_block, without_client_context,
 };
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -52,6 +52,41 @@ impl Steps<'_> {
             approved_tools: conversation.approved_tools().clone(),
         })
     }
+
+    /// Returns the tools that the user always allows, if that may matter to one of these calls.
+    /// `None`: nothing stores it here, or the store does not answer.
+    pub(super) async fn allowed_tools(&self, group: &[ToolCall]) -> Option<BTreeSet<String>> {
+        let store = self.inner.user_settings.as_ref()?;
+        let registry = &self.tools.gate().registry;
+        let can_be_allowed = |call: &ToolCall| {
+            registry
+                .get(&call.name)
+                .is_some_and(|tool| can_be_allowed(&**tool))
+        };
+        if !group.iter().any(can_be_allowed) {
+            return None;
+        }
+        let settings = store.user_settings(&self.key.user).await.ok()?;
+        Some(settings.allowed_tools)
+    }
+
+    /// Stores that the user always allows a tool. If that fails, the next call is confirmed again.
+    pub(super) async fn allow_always(&self, tool: &str) {
+        let Some(store) = &self.inner.user_settings else {
+            return;
+        };
+        let user = &self.key.user;
+        if let Ok(mut settings) = store.user_settings(user).await
+            && settings.allowed_tools.insert(tool.to_owned())
+        {
+            let _ = store.put_user_settings(user, &settings).await;
+        }
+    }
+}
+
+/// Returns true if the person may allow all calls of a tool, each of which would else be confirmed.
+fn can_be_allowed(tool: &dyn Tool) -> bool {
+    tool.reads_from_others() && Provenance::is_needed(tool, false)
 }
 
 /// Returns the words that the person wrote in the conversation, without what they attached and

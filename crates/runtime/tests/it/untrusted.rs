@@ -275,6 +275,63 @@ async fn a_yes_for_the_conversation_counts_for_words_but_not_for_amounts_and_add
 }
 
 #[tokio::test]
+async fn a_tool_of_a_server_that_the_person_always_allows_is_not_asked_about_again() {
+    let (count, store) = (Arc::new(AtomicUsize::new(0)), Arc::new(InMemory::new()));
+    let undescribed = Annotations {
+        destructive: true,
+        ..Annotations::default()
+    };
+    let tool = |name: &str| counting(name, undescribed, &count);
+    let model = ScriptedModel::new(Vec::new());
+    let agent = builder(model.clone())
+        .tool(tool("mail__list").reading_from_others())
+        .tool(tool("mail__drop").reading_from_others())
+        .tool(tool("forget"))
+        .user_settings(store.clone())
+        .journal(store.clone(), "test")
+        .build()
+        .unwrap();
+    let ask = async |context: &mut RunContext, tool: &str, arguments: Value| {
+        let script = model.clone().then(call(tool, arguments));
+        let _ = script.then(text("Done."));
+        let asked = agent.run_in(context, "the mails of today").await.unwrap();
+        if asked.outcome == OutcomeCategory::PendingConfirmation {
+            Some(context.pending[0].clone())
+        } else {
+            None
+        }
+    };
+    let mut context = RunContext::default();
+    let shown = ask(&mut context, "mail__list", json!({})).await.unwrap();
+    assert!(shown.always);
+    let yes = shown.answer(Verdict::Approved).always();
+    agent.answer(&mut context, vec![yes]).await.unwrap();
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    // In another conversation.
+    let mut context = RunContext::default();
+    assert_eq!(ask(&mut context, "mail__list", json!({})).await, None);
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    // Not after text of others, not on the words of a program, not to any address, and no other tool.
+    let after_others = ask(&mut context, "mail__list", json!({})).await;
+    assert!(!after_others.unwrap().always);
+    let mut program = RunContext {
+        may_answer: false,
+        ..RunContext::default()
+    };
+    let of_program = ask(&mut program, "mail__list", json!({})).await;
+    assert!(!of_program.unwrap().always);
+    for (tool, arguments, always) in [
+        ("mail__list", json!({"of": "https://evil.example"}), false),
+        ("mail__drop", json!({}), true),
+        ("forget", json!({}), false),
+    ] {
+        let asked = ask(&mut RunContext::default(), tool, arguments).await;
+        assert_eq!(asked.unwrap().always, always, "{tool}");
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn reading_on_in_words_of_others_is_reading_them() {
     let store = Arc::new(InMemory::new());
     let sent = Arc::new(AtomicUsize::new(0));

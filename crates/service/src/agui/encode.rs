@@ -466,9 +466,18 @@ fn interrupt(call: &PendingCall) -> Interrupt {
             "description": "True if the approval counts for later calls of the tool in this conversation too."
         });
     }
+    if call.always {
+        schema["properties"]["always"] = json!({
+            "type": "boolean",
+            "description": "True if the approval counts for all later calls of the tool too."
+        });
+    }
     let mut metadata = json!({ "tool": call.tool, "args": call.arguments, "kind": kind });
     if call.for_conversation {
         metadata["for_conversation"] = json!(true);
+    }
+    if call.always {
+        metadata["always"] = json!(true);
     }
     if let Some(doubt) = &call.doubt {
         metadata["since"] = json!(doubt.since);

@@ -7,10 +7,15 @@ pub async fn settings_belong_to_their_user(store: &impl UserSettingStore) {
     let (anna, ben) = (user("anna"), user("ben"));
     let in_zone = |name: &str| UserSettings {
         time_zone: Some(name.to_owned()),
+        ..UserSettings::default()
+    };
+    let allowing = UserSettings {
+        allowed_tools: ["mail__list".to_owned(), "mail__send".to_owned()].into(),
+        ..in_zone("Europe/Berlin")
     };
     let nothing = UserSettings::default();
     assert_eq!(store.user_settings(&anna).await.unwrap(), nothing);
-    for settings in [in_zone("Asia/Kolkata"), in_zone("Europe/Berlin")] {
+    for settings in [in_zone("Asia/Kolkata"), allowing, in_zone("Europe/Berlin")] {
         store.put_user_settings(&anna, &settings).await.unwrap();
         assert_eq!(store.user_settings(&anna).await.unwrap(), settings);
     }

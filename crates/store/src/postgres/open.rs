@@ -63,6 +63,11 @@ const MIGRATIONS: Migrations = Migrations {
             "task from others",
             include_str!("migrations/0022_task_from_others.sql"),
         ),
+        (
+            23,
+            "allowed tools",
+            include_str!("migrations/0023_allowed_tools.sql"),
+        ),
     ],
 };
 

@@ -63,6 +63,11 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
             "task from others",
             include_str!("migrations/0021_task_from_others.sql"),
         ),
+        (
+            22,
+            "allowed tools",
+            include_str!("migrations/0022_allowed_tools.sql"),
+        ),
     ],
 };
 

@@ -267,6 +267,7 @@ mod tests {
             doubt: None,
             awaits: None,
             for_conversation: false,
+            always: false,
         }
     }
 

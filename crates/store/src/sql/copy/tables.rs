@@ -118,7 +118,7 @@ pub(super) const TABLES: &[Table] = tables! {
         user_id: Text, revision: Int,
     }
     user_setting (key: 1, is_numbered: false, page: MANY) {
-        user_id: Text, time_zone: Text,
+        user_id: Text, time_zone: Text, allowed_tools: Text,
     }
 };
 
