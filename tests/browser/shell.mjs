@@ -142,7 +142,7 @@ export async function shell(browser) {
       await pinned.getByText("an old talk").waitFor();
       await call("PATCH", `/v1/threads/${thread_id}`, { title: "named elsewhere" });
       await other.clock.fastForward(61_000);
-      await other.evaluate(async (actions) => (await import(actions)).loadThreads(), await moduleOf(other, "actions.js"));
+      await other.evaluate(async (actions) => (await import(actions)).loadThreads(), await moduleOf(other, "actions/threads.js"));
       await pinned.getByText("named elsewhere").click();
       await other.getByRole("heading", { level: 1, name: "named elsewhere" }).waitFor();
       await other.getByRole("button", { name: "Menu of named elsewhere" }).click();

@@ -180,12 +180,12 @@ export async function words(browser) {
 
     await check("words: a language that was chosen comes before the browser's, also after a reload", async () => {
       const page = await open(browser, service, { locale: "en-GB" });
-      await page.evaluate(async (actions) => (await import(actions)).chooseLanguage("de"), await moduleOf(page, "actions.js"));
+      await page.evaluate(async (actions) => (await import(actions)).chooseLanguage("de"), await moduleOf(page, "actions/session.js"));
       await page.getByRole("heading", { name: "Was kann ich für dich tun?" }).waitFor();
       assert.equal(await page.getAttribute("html", "lang"), "de");
       await page.reload();
       await page.getByRole("heading", { name: "Was kann ich für dich tun?" }).waitFor();
-      await page.evaluate(async (actions) => (await import(actions)).chooseLanguage(null), await moduleOf(page, "actions.js"));
+      await page.evaluate(async (actions) => (await import(actions)).chooseLanguage(null), await moduleOf(page, "actions/session.js"));
       await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
       await page.close();
     });

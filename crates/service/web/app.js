@@ -1,6 +1,10 @@
 // The page: redraws itself when the state has changed, and handles the keyboard.
 
-import { begin, focusSearch, newThread, openFromAddress, showTab, stop } from "./actions.js";
+import { focusSearch } from "./actions/layout.js";
+import { newThread, openFromAddress } from "./actions/opening.js";
+import { showTab } from "./actions/panel.js";
+import { stop } from "./actions/running.js";
+import { begin } from "./actions/session.js";
 import { stayLive } from "./live.js";
 import { tabTitle, watchRun } from "./notify.js";
 import { Access } from "./parts/access.js";

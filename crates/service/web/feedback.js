@@ -1,6 +1,6 @@
 // What the person thinks of an answer.
 
-import { troubled } from "./actions.js";
+import { troubled } from "./actions/trouble.js";
 import { call, path } from "./api.js";
 import { setTurn } from "./state.js";
 

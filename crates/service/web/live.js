@@ -1,7 +1,7 @@
 // Keeps what is shown as new as what the service has: it is read again when the person comes back to the page, when the
 // browser is online again, and when another tab has changed something.
 
-import { refresh } from "./actions.js";
+import { refresh } from "./actions/opening.js";
 import { onOtherTab } from "./tabs.js";
 
 /** The events of one return to the page come within so many milliseconds of each other. */

@@ -1,7 +1,7 @@
 // Tells a person who looks elsewhere that an answer or a question is there: in the title of the tab, and, if they asked for it, by a
 // notification of the browser.
 
-import { openThread } from "./actions.js";
+import { openThread } from "./actions/opening.js";
 import { isQuestion } from "./conversation.js";
 import { remember, setting } from "./settings.js";
 import { set, state } from "./state.js";

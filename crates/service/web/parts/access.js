@@ -1,7 +1,7 @@
 // Your access: the tokens of your programs and the browsers you are signed in with.
 
 import { loadAccess, makeToken, revoke } from "../access.js";
-import { signOut } from "../actions.js";
+import { signOut } from "../actions/session.js";
 import { moment } from "../format.js";
 import { set } from "../state.js";
 import { t } from "../words.js";

@@ -1,6 +1,9 @@
 // The conversation in the middle.
 
-import { edit, focusComposer, loadOlder, send, showTab, togglePanel, toggleSide } from "../actions.js";
+import { focusComposer, toggleSide } from "../actions/layout.js";
+import { loadOlder } from "../actions/messages.js";
+import { showTab, togglePanel } from "../actions/panel.js";
+import { edit, send } from "../actions/sending.js";
 import { toolTitle } from "../calls.js";
 import { serversOf, starters } from "../starters.js";
 import { set, state } from "../state.js";

@@ -3,7 +3,8 @@
 // The text is the field's: a text of any length costs what it costs in a bare field. It is read when it is short, and else when
 // the person pauses; nothing about a long text is looked at with each key.
 
-import { leaveEditing, stop, submit as send } from "../actions.js";
+import { stop } from "../actions/running.js";
+import { leaveEditing, submit as send } from "../actions/sending.js";
 import { isQuestion } from "../conversation.js";
 import { cost, count } from "../format.js";
 import { measured } from "../length.js";

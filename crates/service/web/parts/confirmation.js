@@ -1,6 +1,7 @@
 // Cards of pending calls: a confirmation, a call in doubt, or a call whose result another program has to send.
 
-import { answer, answerAll, edit, previewEdited, reconsider } from "../actions.js";
+import { answer, answerAll, previewEdited, reconsider } from "../actions/answers.js";
+import { edit } from "../actions/sending.js";
 import { callWords } from "../calls.js";
 import { moment, pretty, remaining, words } from "../format.js";
 import { state } from "../state.js";

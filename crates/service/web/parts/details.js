@@ -1,6 +1,6 @@
 // The line below an answer: its progress while it is streamed; afterwards its model, duration and steps, on demand.
 
-import { openTrace } from "../actions.js";
+import { openTrace } from "../actions/panel.js";
 import { toolTitle } from "../calls.js";
 import { worked } from "../conversation.js";
 import { cost, duration, seconds, share, tokens } from "../format.js";

@@ -1,6 +1,6 @@
 // Facts of automatic recall that were attached to a message: where each is from, and how to correct it.
 
-import { openThread } from "../actions.js";
+import { openThread } from "../actions/opening.js";
 import { loadMemory } from "../memory.js";
 import { state } from "../state.js";
 import { t } from "../words.js";

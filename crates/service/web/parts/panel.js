@@ -1,6 +1,6 @@
 // What stands beside the conversation: the tasks, what happened in each turn, what is remembered, and how the service is.
 
-import { showTab } from "../actions.js";
+import { showTab } from "../actions/panel.js";
 import { set, state } from "../state.js";
 import { t } from "../words.js";
 import { classes, html } from "./base.js";

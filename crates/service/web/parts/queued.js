@@ -1,6 +1,7 @@
 // What was written while an answer is coming, and is sent when it has ended.
 
-import { editQueued, focusComposer } from "../actions.js";
+import { focusComposer } from "../actions/layout.js";
+import { editQueued } from "../actions/sending.js";
 import { takeBack } from "../queue.js";
 import { state } from "../state.js";
 import { t } from "../words.js";

@@ -1,6 +1,9 @@
 // The conversations on the left.
 
-import { deleteThread, isOpenEntry, loadThreads, newThread, openFound, openThread, renameThread, searchThreads, signOut, toggleSide } from "../actions.js";
+import { toggleSide } from "../actions/layout.js";
+import { deleteThread, newThread, openFound, openThread } from "../actions/opening.js";
+import { signOut } from "../actions/session.js";
+import { isOpenEntry, loadThreads, renameThread, searchThreads } from "../actions/threads.js";
 import { exportAddress } from "../api.js";
 import { moment, period } from "../format.js";
 import { isPinned, pin, pins } from "../pins.js";

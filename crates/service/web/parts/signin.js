@@ -1,7 +1,7 @@
 // Nobody is signed in: how to get in.
 
 import { waysToSignIn } from "../access.js";
-import { begin, signIn } from "../actions.js";
+import { begin, signIn } from "../actions/session.js";
 import { linkTarget } from "../markdown/links.js";
 import { t } from "../words.js";
 import { html, typed, useEffect, useRef, useState } from "./base.js";

@@ -1,6 +1,6 @@
 // The tasks: live from the runs, changed through the same tools the model uses, with the person as caller.
 
-import { invoke, loadDoneTasks, loadTasks, withdraw } from "../actions.js";
+import { invoke, loadDoneTasks, loadTasks, withdraw } from "../actions/tasks.js";
 import { taskChanges } from "../conversation.js";
 import { moment, when } from "../format.js";
 import { setIn, state } from "../state.js";

@@ -1,6 +1,6 @@
 // One turn: where its time went, and what went out and came back at each step.
 
-import { closeTrace } from "../actions.js";
+import { closeTrace } from "../actions/panel.js";
 import { cost, count, duration, moment, tokens, words } from "../format.js";
 import { modelName, mood, outcomeName } from "../outcomes.js";
 import { timeline } from "../timeline.js";

@@ -1,6 +1,6 @@
 // What happened: the list of turns with totals, and one turn step by step.
 
-import { closeTrace, filterTrace, loadDecisions, openTrace } from "../actions.js";
+import { closeTrace, filterTrace, loadDecisions, openTrace } from "../actions/panel.js";
 import { toolTitle } from "../calls.js";
 import { cost, count, duration, moment, tokens, when } from "../format.js";
 import { mood, outcomeName, OUTCOMES } from "../outcomes.js";

@@ -1,6 +1,7 @@
 // One turn: what the person said, what was done, what was answered; and, when it is asked for, how.
 
-import { editTurn, openAlternative, regenerate, retry } from "../actions.js";
+import { openAlternative } from "../actions/opening.js";
+import { editTurn, regenerate, retry } from "../actions/sending.js";
 import { grouped } from "../calls.js";
 import { moment, when } from "../format.js";
 import { t } from "../words.js";
