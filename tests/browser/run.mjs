@@ -16,6 +16,7 @@ import { markdown } from "./markdown.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
 import { operation } from "./operation.mjs";
+import { others } from "./others.mjs";
 import { people } from "./people.mjs";
 import { restate } from "./restate.mjs";
 import { shell } from "./shell.mjs";
@@ -54,6 +55,7 @@ const groups = {
   memory,
   feedback,
   awaited,
+  others,
   operation,
   hostile,
   looks,
