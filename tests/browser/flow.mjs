@@ -382,12 +382,14 @@ export async function flow(browser) {
       await page.cookies.clearCookies();
       await say(page, "still there?");
       await page.getByRole("heading", { name: "Sign in to Adjutant" }).waitFor();
+      await page.getByText("You are not signed in any more. What you wrote is kept").waitFor();
       await page.getByLabel("Token").fill("adj_wrong");
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByText("This token is not valid here").waitFor();
       await page.getByLabel("Token").fill(service.token);
       await page.getByRole("button", { name: "Sign in" }).click();
-      await page.locator("#composer").waitFor();
+      await page.waitForFunction(() => document.getElementById("composer")?.value === "still there?");
+      await page.fill("#composer", "");
     });
 
     await here("tried again: the new turn takes the place of the failed one, also after a reload", async () => {
@@ -418,8 +420,12 @@ export async function flow(browser) {
       await shown(far, "Let me write that down.").waitFor();
       cable.cut();
       await far.getByText(/Connection lost\. Reconnecting/).first().waitFor();
+      await far.evaluate(() => dispatchEvent(new Event("focus")));
+      const isOld = far.locator(".side").getByText("The list could not be loaded again. It may have changed.");
+      await isOld.waitFor();
       cable.mend();
       await shown(far, "Coffee is noted.").waitFor();
+      await isOld.waitFor({ state: "detached" });
       await settled(far, 1);
       assert.equal(await last(far).locator(".tool").count(), 1);
       assert.equal(await shown(far, "Let me write that down.").count(), 1);

@@ -84,8 +84,10 @@ export async function others(browser) {
       await gossip();
       await say(page, "do two things");
       await card.nth(1).waitFor();
-      const all = page.locator(".ask-all").getByRole("button", { name: "Yes, in this conversation", exact: true });
-      await all.click();
+      await card.first().locator(forConversation).click();
+      await card.first().getByText("Yes, in this conversation – waiting for your other answers").waitFor();
+      await card.first().getByRole("button", { name: "Change" }).click();
+      await page.getByRole("button", { name: "Yes to all 2, in this conversation", exact: true }).click();
       await settled(page, 2);
       await page.waitForFunction(() => [...document.querySelectorAll(".task")].filter((task) => task.innerText.includes("feed the cat")).length === 2);
       await say(page, "do one thing");

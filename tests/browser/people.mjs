@@ -195,6 +195,7 @@ export async function people(browser) {
       cable.cut();
       await say(far, "into the void");
       await far.getByText("Not sent yet: there is no connection.").waitFor();
+      assert.equal(await far.locator("h1").innerText(), "into the void");
       await far.getByRole("button", { name: "Stop", exact: true }).click();
       await far.waitForFunction(() => document.getElementById("composer").value === "into the void");
       assert.equal(await far.locator(".turn").count(), 0);

@@ -109,7 +109,8 @@ function unsend() {
   const turn = state.turns.find((turn) => turn.key === turnKey);
   leave();
   setIn("threads", { list: state.threads.list.filter((thread) => !thread.isBegun) });
-  set({ run: null, turns: state.turns.filter((other) => other !== turn) });
+  const turns = state.turns.filter((other) => other !== turn);
+  set({ run: null, turns, title: turns.length === 0 ? null : state.title });
   backToDraft();
   putInFront(turn?.text ?? "");
   focusComposer();

@@ -41,8 +41,9 @@ export async function send(text) {
   const turn = newTurn(runId, words);
   if (isNew) {
     if (state.threadId === null) history.pushState(null, "", `#/t/${threadId}`);
-    set({ threadId });
-    const begun = { thread_id: threadId, title: titleOf(words), updated_at: turn.at, pending: false, isBegun: true };
+    const title = titleOf(words);
+    set({ threadId, title });
+    const begun = { thread_id: threadId, title, updated_at: turn.at, pending: false, isBegun: true };
     if (state.threads.query === "") setIn("threads", { list: [begun, ...state.threads.list.filter((thread) => !thread.isBegun)] });
     // The chosen example is removed, and the focus with it.
     if (document.activeElement?.closest(".examples")) restFocus();

@@ -89,13 +89,14 @@ function Approval({ call, choice, title, first }) {
   };
   if (isEditing) return html`<${EditArgs} call=${call} yes=${yes} danger=${danger} title=${title} onBack=${leave} onYes=${sayEdited} />`;
   const asked = choice?.editedArgs && edited ? edited : call;
+  const chosen = !choice?.approved ? no : choice.for_conversation ? t("ask.for_conversation") : yes;
   return html`<h3 id=${title} dir="auto">${question(asked.preview)}</h3>
     <details class="quiet">
       <summary>${words(call.tool)}</summary>
       <pre class="json" tabindex="0" role="group" aria-label=${t("ask.arguments")}><code>${pretty(asked.args)}</code></pre>
     </details>
     ${choice
-      ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${t("ask.chosen", { choice: choice.approved ? yes : no })}</span>
+      ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${t("ask.chosen", { choice: chosen })}</span>
           <button type="button" class="button" onClick=${() => reconsider(call.interrupt_id)}>${t("common.change")}</button></div>`
       : html`<div class="row">
           <button type="button" class="button is-plain" ref=${first} onClick=${() => say({ approved: false })}>${no}</button>
@@ -204,7 +205,7 @@ export function AskAll() {
     <div class="row">
       <button type="button" class="button is-plain" onClick=${() => say(false)}>${t(no, { count: open.length })}</button>
       <button type="button" class=${classes("button", all.some(({ danger }) => danger) ? "is-danger" : "is-main")} onClick=${() => say(true)}>${t(yes, { count: open.length })}</button>
-      ${open.every((call) => call.for_conversation) ? html`<button type="button" class="button" onClick=${() => say(true, { for_conversation: true })}>${t("ask.for_conversation")}</button>` : null}
+      ${open.every((call) => call.for_conversation) ? html`<button type="button" class="button" onClick=${() => say(true, { for_conversation: true })}>${t("ask.all_for_conversation", { count: open.length })}</button>` : null}
     </div>
   </section>`;
 }

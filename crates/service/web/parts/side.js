@@ -68,6 +68,7 @@ export function Side() {
       ${threads.loaded && threads.list.length === 0 && said.length === 0
         ? html`<p class="muted pad" role="status">${t(threads.problem ? "side.not_loaded" : threads.query ? "side.nothing_found" : "side.none")}</p>`
         : null}
+      ${threads.problem && threads.list.length > 0 ? html`<p class="muted pad" role="status">${t("side.not_current")}</p>` : null}
       ${threads.problem ? html`<button type="button" class="button" onClick=${() => loadThreads()}>${t("common.again")}</button>` : null}
       ${threads.cursor ? html`<${More} key=${threads.cursor} />` : null}
     </div>

@@ -3,6 +3,7 @@
 import { waysToSignIn } from "../access.js";
 import { begin, signIn } from "../actions/session.js";
 import { linkTarget } from "../markdown/links.js";
+import { state } from "../state.js";
 import { t } from "../words.js";
 import { html, typed, useEffect, useRef, useState } from "./base.js";
 import { Logo } from "./icons.js";
@@ -25,6 +26,7 @@ export function SignIn() {
     <div class="gate-card">
       <${Logo} />
       <h1>${t("signin.title", { name: way.service })}</h1>
+      ${state.me && !failed ? html`<p role="status">${t("signin.ended")}</p>` : null}
       ${FAILED.includes(failed) ? html`<p class="wrong" role="alert">${t(`signin.failed.${failed}`)}</p>` : null}
       ${way.auth === "oidc"
         ? html`<p>${t("signin.how_oidc")}</p>
