@@ -193,18 +193,18 @@ export async function people(browser) {
     const far = await open(browser, service, { base: cable.url });
     await check("without a connection: it was not sent, it says so, it can be taken back, and it is sent when there is one", async () => {
       cable.cut();
-      await say(far, "into the void");
+      await say(far, "into the void\nand back");
       await far.getByText("Not sent yet: there is no connection.").waitFor();
-      assert.equal(await far.locator("h1").innerText(), "into the void");
+      assert.equal(await far.locator("h1").innerText(), "into the void and back");
       await far.getByRole("button", { name: "Stop", exact: true }).click();
-      await far.waitForFunction(() => document.getElementById("composer").value === "into the void");
+      await far.waitForFunction(() => document.getElementById("composer").value === "into the void\nand back");
       assert.equal(await far.locator(".turn").count(), 0);
       await far.press("#composer", "Enter");
       await far.getByText("Not sent yet: there is no connection.").waitFor();
       cable.mend();
       await settled(far, 1);
       assert.equal(await draft(far), "");
-      assert.deepEqual(await messageTexts(far), ["into the void"]);
+      assert.deepEqual(await messageTexts(far), ["into the void\nand back"]);
       assert.deepEqual(far.broken, []);
     }, far);
     await far.close();

@@ -4,13 +4,16 @@ import { call, path, uuid } from "../api.js";
 import { mayBeReplaced, newTurn, over } from "../conversation.js";
 import { backToDraft, enqueue, next, putInFront, takeBack } from "../queue.js";
 import { set, setDraft, setIn, state } from "../state.js";
-import { shortened } from "../text.js";
+import { beginning, shortened } from "../text.js";
 import { answerInWords, asks } from "./answers.js";
 import { focusComposer, restFocus } from "./layout.js";
 import { openThread, writeOn } from "./opening.js";
 import { go, lastMessage, onEnd, openTasks } from "./running.js";
 import { openEntry } from "./threads.js";
 import { troubled } from "./trouble.js";
+
+/** Characters of a title that is made of a message. */
+const TITLE_CHARS_MAX = 60;
 
 /** Sends what was written; while an answer is coming, it waits for its end. */
 export function submit(text) {
@@ -65,10 +68,13 @@ onEnd(sendNext);
 /** Returns the name of the browser's time zone, which the time of a message is stated in. */
 export const timeZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Returns the title of a conversation until the service has one: the first line, cut to 60 characters. */
+/** Returns the title of a conversation until the service has one: the first words on one line, cut between words as the service does. */
 function titleOf(words) {
-  const line = words.split("\n")[0].trim();
-  return shortened(line, 60);
+  const line = words.replace(/\s+/g, " ");
+  const head = beginning(line, TITLE_CHARS_MAX);
+  if (head === line) return line;
+  const end = head.lastIndexOf(" ");
+  return end < 0 ? shortened(line, TITLE_CHARS_MAX) : `${head.slice(0, end)}…`;
 }
 
 /** Opens a new branch of the conversation: what was said before a turn. The conversation stays as it is. */
