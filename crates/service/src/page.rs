@@ -217,7 +217,12 @@ mod tests {
             .filter(|part| part.starts_with("/web/"))
             .collect();
         let named = |name: &str| format!("/web/{}/{name}", index.version);
-        for module in ["actions/session.js", "parts/chat.js", "app.js", "style/base.css"] {
+        for module in [
+            "actions/session.js",
+            "parts/chat.js",
+            "app.js",
+            "style/base.css",
+        ] {
             assert!(addresses.contains(&named(module).as_str()), "{module}");
         }
         for later in ["words/en.js", "vendor/temml.min.js"] {
