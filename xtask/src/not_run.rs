@@ -44,6 +44,10 @@ const EXCUSED: &[(&str, &str)] = &[
         "not every machine has IPv6",
     ),
     (
+        "a container for a terminal",
+        "a test may not make a namespace of processes on every machine",
+    ),
+    (
         "the part of the soak with a full disk",
         "a test may not mount a file system on every machine",
     ),

@@ -136,12 +136,36 @@ mod unix {
     /// that tries.
     fn current() -> Option<Termios> {
         let foreground = isatty(stdin())
-            && tcgetpgrp(stdin()).is_ok_and(|foreground| foreground == rustix::process::getpgrp());
+            && tcgetpgrp(stdin())
+                .is_ok_and(|foreground| foreground.as_raw_pid() == Place::own().group);
         if foreground {
             // A mode that cannot be read could not be restored, so it is left alone.
             tcgetattr(stdin()).ok()
         } else {
             None
+        }
+    }
+
+    /// The process group and the session of a process. Each is 0 if it began outside of this
+    /// container, and negative if the process is gone.
+    struct Place {
+        group: libc::pid_t,
+        session: libc::pid_t,
+    }
+
+    impl Place {
+        fn own() -> Self {
+            Self::of(0)
+        }
+
+        #[expect(
+            unsafe_code,
+            reason = "rustix panics for a group or session that began outside of this container"
+        )]
+        fn of(process: libc::pid_t) -> Self {
+            // SAFETY: neither call reads or writes memory of this process.
+            let (group, session) = unsafe { (libc::getpgid(process), libc::getsid(process)) };
+            Self { group, session }
         }
     }
 
@@ -179,11 +203,11 @@ mod unix {
     /// until the shell has it go on. Returns false if no shell waits for that: this process would
     /// stay suspended for ever.
     pub(crate) fn suspend() -> bool {
-        use rustix::process::{Signal, getpgid, getpgrp, getpid, getppid, getsid, kill_process};
+        use rustix::process::{Signal, getpid, getppid, kill_process};
         let has_shell = getppid().is_some_and(|parent| {
+            let (own, parent) = (Place::own(), Place::of(parent.as_raw_pid()));
             // The group of a process whose parent is in it, or in another session, is orphaned.
-            getpgid(Some(parent)).is_ok_and(|group| group != getpgrp())
-                && getsid(Some(parent)).ok() == getsid(None).ok()
+            parent.group != own.group && parent.session == own.session
         });
         if !has_shell {
             return false;

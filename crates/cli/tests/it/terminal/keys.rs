@@ -199,6 +199,34 @@ fn ctrl_z_without_a_shell_says_so_and_goes_on() {
 }
 
 #[test]
+fn ctrl_z_in_a_container_without_a_shell_says_so_and_goes_on() {
+    // The first process of the container is in a group and a session from outside of it.
+    let container = ["-r", "-p", "-f", "--kill-child"];
+    let can = std::process::Command::new("unshare")
+        .args(container)
+        .arg("true")
+        .output();
+    if !can.is_ok_and(|done| done.status.success()) {
+        crate::not_run::not_run("adjutant-cli", "a container for a terminal");
+        return;
+    }
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let mut command = home.command_of(std::path::Path::new("unshare"), &container);
+    command
+        .args(["sh", "-c", "\"$0\" \"$@\"; exit $?"])
+        .args([env!("CARGO_BIN_EXE_adjutant"), "-m", &model])
+        .env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::of(command, Kind::Usual);
+    terminal
+        .prompts_after("/help")
+        .keys("\x1a")
+        .prompts_after("there is no shell");
+    terminal.line("hello").prompts_after("You said: hello");
+    terminal.quits();
+}
+
+#[test]
 fn five_hundred_pasted_lines_are_one_message() {
     let home = Home::new();
     let mut terminal = talking(
