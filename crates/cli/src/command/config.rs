@@ -15,8 +15,8 @@ use crate::config::{
 };
 use crate::error::{CliError, Exit};
 use crate::terminal::display::{clean_line, clip};
-use crate::terminal::lines::ask_yes_no;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::ask_yes_no;
 
 /// Characters of an address at most in a question.
 const ADDRESS_MAX: usize = 300;
@@ -285,7 +285,7 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
         let names = clean_line(&names.into_iter().collect::<Vec<_>>().join(", "));
         let file = shown_path(file);
         let question = format!(
-            "? {file} says that the MCP server {server} is at {address}. Send it what is in {names}?  [y] yes  [N] no: "
+            "? {file} says that the MCP server {server} is at {address}. Send it what is in {names}?"
         );
         // `-y` is no answer here: it is given before the address is known.
         if !screen.asks() {

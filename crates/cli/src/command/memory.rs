@@ -11,8 +11,8 @@ use crate::memory::{UserMemory, line, no_vault, why_lines};
 use crate::store;
 use crate::terminal::confirm::approved;
 use crate::terminal::display::{clean_line, clip};
-use crate::terminal::lines::{ask_yes_no, require_yes};
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::{ask_yes_no, require_yes};
 
 /// The name that `--yes=…` uses for forgetting several facts.
 const FORGET: &str = "forget";
@@ -183,7 +183,7 @@ async fn ask_to_replace(screen: &Screen, known: &KeyFact) -> bool {
     screen.side_line(&format!("  known: {known_words}"));
     ask_yes_no(
         screen,
-        "? Does the new fact take its place  [y] yes  [N] no, both are true: ",
+        "? Does the new fact take its place (no: both are true)",
         false,
     )
     .await
@@ -245,6 +245,6 @@ async fn confirm(screen: &Screen, meant: &[KeyFact]) -> Result<(), CliError> {
     if screen.asks() {
         screen.side_line(&lines(meant, |fact| format!("  {}", line(fact))));
     }
-    let question = format!("? Forget these {count} facts  [y] yes  [N] no: ");
+    let question = format!("? Forget these {count} facts");
     require_yes(screen, &question, needed, "nothing was changed").await
 }

@@ -19,9 +19,9 @@ use crate::store::{self, Store};
 use crate::terminal::confirm::{preview, whole};
 use crate::terminal::display::{clean, rough};
 use crate::terminal::json_answer::{self, JsonAnswer};
-use crate::terminal::lines::StopSignals;
 use crate::terminal::screen::Screen;
 use crate::terminal::session::Session;
+use crate::terminal::signals::StopSignals;
 use crate::wiring;
 
 const WAITING: Kind = kind("waiting call", "waiting calls", "adjutant pending list");

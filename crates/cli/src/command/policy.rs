@@ -11,8 +11,8 @@ use crate::policy::{Grant, file, new_id};
 use crate::store;
 use crate::terminal::confirm::approved;
 use crate::terminal::display::{clip, rough};
-use crate::terminal::lines::require_yes;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::require_yes;
 use crate::wiring;
 
 const GRANTS: Kind = kind("permission", "permissions", "adjutant policy list");
@@ -152,8 +152,7 @@ async fn remove(
         if screen.asks() {
             screen.side_line(&lines(&meant, line));
         }
-        let question = "? revoke  [y] yes  [N] no: ";
-        require_yes(screen, question, needed, "nothing was changed").await?;
+        require_yes(screen, "? revoke", needed, "nothing was changed").await?;
     }
     // Those of the file now: another process may have changed it while the user was asked.
     file::change(&settings.dirs, |grants| {

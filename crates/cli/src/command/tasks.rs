@@ -20,8 +20,8 @@ use crate::store::Stores;
 use crate::terminal::confirm::{approved, preview, whole};
 use crate::terminal::display::{clean, clean_line, json_line};
 use crate::terminal::json_answer::Problem;
-use crate::terminal::lines::require_yes;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::require_yes;
 use crate::wiring;
 
 /// The object that `--json` prints.
@@ -237,7 +237,7 @@ async fn confirm(screen: &Screen, pending: &PendingCall, yes: &[String]) -> Resu
         "{preview} needs your confirmation, and this is not a terminal"
     ))
     .or_try("run it again with -y");
-    let question = format!("? {preview}  [y] yes  [N] no: ");
+    let question = format!("? {preview}");
     require_yes(screen, &question, needed, "nothing was changed").await
 }
 

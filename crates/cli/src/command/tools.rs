@@ -18,8 +18,8 @@ use crate::mcp_servers::{client_options, log, state_of};
 use crate::memory::UserMemory;
 use crate::store;
 use crate::terminal::display::{clean_line, clip, json_line, plural};
-use crate::terminal::lines::ask_yes_no;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::ask_yes_no;
 use crate::wiring;
 
 /// Lists all tools and MCP servers.
@@ -120,7 +120,7 @@ pub(crate) async fn accept(
             )
             .or_try("run it again with -y"));
         }
-        if !ask_yes_no(screen, "Agree to them as they are now? [y/N] ", false).await {
+        if !ask_yes_no(screen, "Agree to them as they are now?", false).await {
             screen.note("nothing was agreed to");
             return Ok(Exit::Ok);
         }

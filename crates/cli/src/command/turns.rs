@@ -14,8 +14,8 @@ use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, the_one};
 use crate::store::{self, Store};
 use crate::terminal::display::{clean_line, rough};
-use crate::terminal::lines::require_yes;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::require_yes;
 use crate::wiring;
 
 const TURN: Kind = kind("open turn", "open turns", "adjutant turns list");
@@ -81,7 +81,7 @@ pub(crate) async fn run(
                     "{question}: it needs your confirmation"
                 ))
                 .or_try("run it again with -y");
-                let question = format!("? {question}  [y] yes  [N] no: ");
+                let question = format!("? {question}");
                 require_yes(screen, &question, needed, "kept; nothing was ended").await?;
             }
             // Ending a turn calls no model, so none is loaded.

@@ -13,9 +13,10 @@ use crate::config::Settings;
 use crate::error::CliError;
 use crate::model_choice::{Named, key_variables};
 use crate::terminal::display::size;
-use crate::terminal::lines::{Interrupts, ask_yes_no};
 use crate::terminal::progress::DownloadProgress;
 use crate::terminal::screen::Screen;
+use crate::terminal::signals::Interrupts;
+use crate::terminal::yes_no::ask_yes_no;
 
 /// Downloads a model.
 ///
@@ -178,7 +179,7 @@ async fn ask_for_download(
         }
     };
     let question = format!(
-        "{why}Download the embedded model ({}, {}, {left})? [Y/n] ",
+        "{why}Download the embedded model ({}, {}, {left})?",
         model.name,
         size(model.bytes)
     );

@@ -17,9 +17,9 @@ use crate::config::Settings;
 use crate::error::CliError;
 use crate::mcp_servers::pins::PinFiles;
 use crate::terminal::display::{clean_line, plural};
-use crate::terminal::lines::ask_yes_no;
 use crate::terminal::render::live::Status;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::ask_yes_no;
 
 /// Minimum interval between two prints: a server may change its tools all the time.
 const NEWS_PAUSE: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ async fn ask_about_reads(servers: &mut Servers, screen: &Screen) {
             continue;
         }
         let question = format!(
-            "The MCP server {name} does not say which of its tools only read. Let these run without asking? {tools} [y/N] "
+            "The MCP server {name} does not say which of its tools only read. Let these run without asking? {tools}"
         );
         let trusted = ask_yes_no(screen, &question, false).await;
         match servers.answer_reads(&reads, trusted) {

@@ -9,8 +9,8 @@ use super::overrides::Override;
 use crate::config::{Settings, WithheldKey};
 use crate::error::CliError;
 use crate::terminal::display::clip;
-use crate::terminal::lines::ask_yes_no;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::ask_yes_no;
 
 /// Characters of an address at most.
 const SHOWN_MAX: usize = 300;
@@ -33,7 +33,7 @@ pub(super) async fn ask(
         return Ok(());
     }
     let question = format!(
-        "? {} says that {} is at {}. Send your key there ({})?  [y] yes  [N] no: ",
+        "? {} says that {} is at {}. Send your key there ({})?",
         clip(&withheld.address_origin, SHOWN_MAX),
         provider.name,
         format_address(provider, &withheld.address),

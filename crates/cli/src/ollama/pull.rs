@@ -11,9 +11,10 @@ use crate::config::Settings;
 use crate::error::CliError;
 use crate::model_choice::{self, Override};
 use crate::terminal::display::{clean_line, clip};
-use crate::terminal::lines::{Interrupts, ask_yes_no};
 use crate::terminal::progress::DownloadProgress;
 use crate::terminal::screen::Screen;
+use crate::terminal::signals::Interrupts;
+use crate::terminal::yes_no::ask_yes_no;
 
 /// Time the server may send nothing: at the end it verifies the whole file without a report.
 const SILENCE: Duration = Duration::from_secs(900);
@@ -99,7 +100,7 @@ fn missing(name: &str) -> CliError {
 
 /// Offers to pull a model that the server lacks.
 async fn offer(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
-    let question = format!("Ollama does not have {}. Fetch it? [Y/n] ", clip(name, 200));
+    let question = format!("Ollama does not have {}. Fetch it?", clip(name, 200));
     if ask_yes_no(screen, &question, true).await {
         pull(settings, screen, name).await
     } else {

@@ -1,4 +1,4 @@
-//! Lines read from standard input, and the signals that stop a process.
+//! Lines read from standard input.
 
 #[cfg(unix)]
 use std::io::IsTerminal as _;
@@ -6,40 +6,11 @@ use std::io::{BufRead as _, Read as _};
 use std::sync::mpsc as std_mpsc;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
-use adjutant_core::{Reading, read_words};
-#[cfg(unix)]
-use tokio::signal::unix;
 use tokio::sync::mpsc;
 
-use crate::error::CliError;
 use crate::terminal::screen::Screen;
 #[cfg(unix)]
 use crate::terminal::tty::Mode;
-
-/// Asks a yes-or-no question. Enter alone gives the default `enter`; the end of input and unclear
-/// answers are no.
-pub(crate) async fn ask_yes_no(screen: &Screen, question: &str, enter: bool) -> bool {
-    Lines::new().ask_yes_no(screen, question, enter).await
-}
-
-/// Asks a yes-or-no question that a command needs a yes to; Enter alone is no.
-///
-/// # Errors
-/// `needed` if the user cannot be asked, a failure with the message `declined` if they say no.
-pub(crate) async fn require_yes(
-    screen: &Screen,
-    question: &str,
-    needed: CliError,
-    declined: &str,
-) -> Result<(), CliError> {
-    if !screen.asks() {
-        return Err(needed);
-    }
-    match ask_yes_no(screen, question, false).await {
-        true => Ok(()),
-        false => Err(CliError::failed(declined)),
-    }
-}
 
 /// Reader of standard input, line by line.
 ///
@@ -93,25 +64,6 @@ impl Lines {
         };
         screen.side(question);
         self.next().await
-    }
-
-    /// Like [`ask_yes_no`], through this reader.
-    pub(crate) async fn ask_yes_no(
-        &mut self,
-        screen: &Screen,
-        question: &str,
-        enter: bool,
-    ) -> bool {
-        // Without an answer nothing is agreed to, whatever the cause.
-        let line = self.answer(screen, question).await.ok().flatten();
-        line.is_some_and(|line| {
-            let words = String::from_utf8_lossy(&line);
-            if words.trim().is_empty() {
-                enter
-            } else {
-                read_words(words.trim()) == Reading::Yes
-            }
-        })
     }
 
     /// Puts back input that another reader took from the terminal and could not use; it is read
@@ -304,126 +256,5 @@ mod terminal {
             }
         }
         Ok(None)
-    }
-}
-
-/// Installs the handler of a signal, which does not kill the process from then on.
-#[cfg(unix)]
-fn listen(kind: unix::SignalKind) -> Result<unix::Signal, CliError> {
-    unix::signal(kind).map_err(|error| cannot_listen(&error))
-}
-
-fn cannot_listen(error: &std::io::Error) -> CliError {
-    CliError::failed("cannot listen to signals").because(error.to_string())
-}
-
-/// Termination signals: SIGTERM, and SIGHUP of a closed terminal. While this exists they do not
-/// kill the process.
-pub(crate) struct Terminations {
-    #[cfg(unix)]
-    terminate: unix::Signal,
-    #[cfg(unix)]
-    hang_up: unix::Signal,
-}
-
-impl Terminations {
-    /// Installs the signal handlers.
-    ///
-    /// # Errors
-    /// The handlers cannot be installed.
-    pub(crate) fn new() -> Result<Self, CliError> {
-        Ok(Self {
-            #[cfg(unix)]
-            terminate: listen(unix::SignalKind::terminate())?,
-            #[cfg(unix)]
-            hang_up: listen(unix::SignalKind::hangup())?,
-        })
-    }
-
-    /// Waits for the next termination signal.
-    pub(crate) async fn next(&mut self) {
-        #[cfg(unix)]
-        tokio::select! {
-            Some(()) = self.terminate.recv() => {}
-            Some(()) = self.hang_up.recv() => {}
-        }
-        #[cfg(not(unix))]
-        std::future::pending::<()>().await;
-    }
-}
-
-/// A signal that asks the process to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopSignal {
-    /// Ctrl-C at the terminal.
-    Interrupt,
-    /// SIGTERM from the operator or the system.
-    #[cfg(unix)]
-    Terminate,
-}
-
-/// Ctrl-C and, on Unix, SIGTERM. While this exists they do not kill the process.
-pub(crate) struct StopSignals {
-    interrupts: Interrupts,
-    #[cfg(unix)]
-    terminate: unix::Signal,
-}
-
-impl StopSignals {
-    /// Installs the signal handlers.
-    ///
-    /// # Errors
-    /// The handlers cannot be installed.
-    pub(crate) fn new() -> Result<Self, CliError> {
-        Ok(Self {
-            interrupts: Interrupts::new()?,
-            #[cfg(unix)]
-            terminate: listen(unix::SignalKind::terminate())?,
-        })
-    }
-
-    /// Waits for the next signal of either kind.
-    pub(crate) async fn next(&mut self) -> StopSignal {
-        #[cfg(unix)]
-        tokio::select! {
-            () = self.interrupts.next() => StopSignal::Interrupt,
-            Some(()) = self.terminate.recv() => StopSignal::Terminate,
-        }
-        #[cfg(not(unix))]
-        {
-            self.interrupts.next().await;
-            StopSignal::Interrupt
-        }
-    }
-}
-
-/// Ctrl-C. While this exists it does not kill the process.
-pub(crate) struct Interrupts {
-    #[cfg(unix)]
-    signal: unix::Signal,
-    #[cfg(windows)]
-    signal: tokio::signal::windows::CtrlC,
-}
-
-impl Interrupts {
-    /// Installs the signal handler.
-    ///
-    /// # Errors
-    /// The handler cannot be installed.
-    pub(crate) fn new() -> Result<Self, CliError> {
-        Ok(Self {
-            #[cfg(unix)]
-            signal: listen(unix::SignalKind::interrupt())?,
-            #[cfg(windows)]
-            signal: tokio::signal::windows::ctrl_c().map_err(|error| cannot_listen(&error))?,
-        })
-    }
-
-    /// Waits for the next Ctrl-C. One that came since the last call counts.
-    pub(crate) async fn next(&mut self) {
-        if self.signal.recv().await.is_none() {
-            // The stream of signals has ended; other branches of the caller's `select!` continue.
-            std::future::pending::<()>().await;
-        }
     }
 }

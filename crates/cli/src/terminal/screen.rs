@@ -494,9 +494,7 @@ fn suspend(streams: &Mutex<Streams>, size: &Size) -> bool {
     if streams.live.is_some() {
         streams.write_err(live::CLEAR);
     }
-    tty::mark_no_pastes();
     let is_done = tty::suspend();
-    tty::mark_pastes_again();
     streams.draw(size);
     is_done
 }

@@ -27,28 +27,31 @@ pub(crate) struct BracketedPaste(bool);
 /// True while bracketed paste is on.
 static MARKS_PASTES: AtomicBool = AtomicBool::new(false);
 
-/// Turns bracketed paste on again after the process was suspended, if it was on.
-pub(crate) fn mark_pastes_again() {
-    if MARKS_PASTES.load(Ordering::Relaxed) {
-        let _ = crossterm::execute!(std::io::stderr(), crossterm::event::EnableBracketedPaste);
-    }
-}
-
-/// Turns bracketed paste off before the process is suspended: the shell would show the marks.
-pub(crate) fn mark_no_pastes() {
-    if MARKS_PASTES.load(Ordering::Relaxed) {
-        let _ = crossterm::execute!(std::io::stderr(), crossterm::event::DisableBracketedPaste);
-    }
+/// Returns true if the terminal obeys escape sequences. Users of screen readers set `TERM=dumb` to
+/// get lines instead of an editor that redraws.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "TERM describes the terminal and is no setting"
+)]
+pub(crate) fn obeys_escapes() -> bool {
+    std::env::var("TERM").is_ok_and(|kind| !kind.is_empty() && kind != "dumb")
 }
 
 impl BracketedPaste {
     /// Turns it on for the line editor. A program that reads lines would take the markers for text.
     pub(crate) fn during(ahead: TypeAhead) -> Self {
-        let marked = ahead == TypeAhead::Keys;
+        match ahead {
+            TypeAhead::Keys => Self::on(),
+            TypeAhead::Lines => Self(false),
+        }
+    }
+
+    /// Turns it on, unless it is on already or the terminal obeys no escape sequences.
+    pub(crate) fn on() -> Self {
+        let marked = obeys_escapes() && !MARKS_PASTES.swap(true, Ordering::Relaxed);
         if marked {
             // If the terminal is gone, there is nothing to turn on.
             let _ = crossterm::execute!(std::io::stderr(), crossterm::event::EnableBracketedPaste);
-            MARKS_PASTES.store(true, Ordering::Relaxed);
         }
         Self(marked)
     }
@@ -65,9 +68,13 @@ impl Drop for BracketedPaste {
 
 #[cfg(unix)]
 mod unix {
+    use std::io::stderr;
     use std::sync::OnceLock;
+    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
+    use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+    use crossterm::execute;
     use rustix::stdio::stdin;
     use rustix::termios::{
         InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, isatty,
@@ -97,6 +104,18 @@ mod unix {
                     mode.special_codes[SpecialCodeIndex::VMIN] = 1;
                     mode.special_codes[SpecialCodeIndex::VTIME] = 0;
                 }
+            })
+        }
+
+        /// Mode while a question waits for a key: as during a turn, and Ctrl-C and Ctrl-Z are keys.
+        pub(crate) fn keys() -> Self {
+            Self::change(|mode| {
+                mode.local_modes.remove(
+                    LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ISIG,
+                );
+                mode.input_modes.remove(InputModes::ICRNL);
+                mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+                mode.special_codes[SpecialCodeIndex::VTIME] = 0;
             })
         }
 
@@ -216,11 +235,19 @@ mod unix {
         if let (Some(_), Some(original)) = (&now, ORIGINAL.get()) {
             let _ = tcsetattr(stdin(), OptionalActions::Now, original);
         }
+        // The shell would show the marks.
+        let marks_pastes = super::MARKS_PASTES.load(Ordering::Relaxed);
+        if marks_pastes {
+            let _ = execute!(stderr(), DisableBracketedPaste);
+        }
         // Not SIGTSTP, which is handled here.
         let _ = kill_process(getpid(), Signal::STOP);
         // In the foreground again, if the shell has put it there.
         if let (Some(now), Some(_)) = (&now, current()) {
             let _ = tcsetattr(stdin(), OptionalActions::Now, now);
+        }
+        if marks_pastes {
+            let _ = execute!(stderr(), EnableBracketedPaste);
         }
         true
     }
@@ -232,6 +259,10 @@ pub(crate) use unix::{forget_typed, suspend, wake_reader_for_rest};
 #[cfg(not(unix))]
 impl Mode {
     pub(crate) fn turn(_: TypeAhead) -> Self {
+        Self {}
+    }
+
+    pub(crate) fn keys() -> Self {
         Self {}
     }
 

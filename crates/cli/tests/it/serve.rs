@@ -441,13 +441,13 @@ fn the_person_is_asked_for_the_address_by_its_name() {
         terminal
             .sees("openai is at")
             .sees("http://127.0.0.1:1 ")
-            .sees("[N] no")
+            .sees("[y/N]")
             .line("");
         assert!(terminal.ends_with(3).contains("is not sent to"));
     }
     let mut terminal = talk(&[]);
     terminal
-        .sees("[N] no")
+        .sees("[y/N]")
         .line("y")
         .prompts_after("/help")
         .keys("\x04");
@@ -488,7 +488,7 @@ fn an_address_of_a_folder_gets_no_variable_without_a_yes_that_names_it() {
             .sees("hub")
             .sees(&format!("http://{address} "))
             .sees("OPENAI_API_KEY")
-            .sees("[N] no")
+            .sees("[y/N]")
             .line("");
         terminal.ends_with(1);
         home.run(&["config", "trust", "--list"])
@@ -503,7 +503,7 @@ fn an_address_of_a_folder_gets_no_variable_without_a_yes_that_names_it() {
         assert_eq!(came, Some(std::io::ErrorKind::WouldBlock));
         let mut terminal = Terminal::of(home.command(&["config", "trust"]), Kind::Usual);
         terminal
-            .sees("[N] no")
+            .sees("[y/N]")
             .line("y")
             .sees("trusted as it is now");
         terminal.ends_with(0);

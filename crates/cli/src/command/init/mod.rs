@@ -21,6 +21,7 @@ use crate::error::{CliError, Exit};
 use crate::model_choice::Choice;
 use crate::terminal::display::clean_line;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::{YesNo, choose_yes_no};
 use validate::{MEMORY, folder, note};
 
 /// The answer that chooses no vault.
@@ -120,7 +121,7 @@ pub(crate) async fn run(
         (None, None) if plan.vault.is_some() => plan.memory = Some(MEMORY.to_owned()),
         (None, _) => {}
     }
-    write(sources, screen, draft, plan, ask)?;
+    write(sources, screen, draft, plan, ask).await?;
     screen.note("Checking that it works:");
     let exit = doctor::run(&bare, screen, None).await?;
     if exit == Exit::Ok {
@@ -135,7 +136,7 @@ fn note_set(name: &str, value: &impl Display, origin: &impl Display, screen: &Sc
 }
 
 /// Shows the configuration, asks for confirmation, and writes it.
-fn write(
+async fn write(
     sources: &Sources,
     screen: &Screen,
     mut draft: Draft,
@@ -182,7 +183,7 @@ fn write(
             Credentials::path_in(&sources.dirs.config).display()
         ));
     }
-    if ask && !questions::confirm()? {
+    if ask && choose_yes_no(screen, "Write it?", true).await != YesNo::Yes {
         return Err(CliError::interrupted("nothing was written"));
     }
     // The key first: if it cannot be stored, no setting names a model that has none.

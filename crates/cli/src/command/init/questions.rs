@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use inquire::error::InquireResult;
 use inquire::validator::Validation;
-use inquire::{Confirm, InquireError, Select, Text};
+use inquire::{InquireError, Select, Text};
 
 use super::choices::ModelOption;
 use super::folder_question::{Answer, Question};
@@ -93,14 +93,6 @@ pub(super) fn memory() -> Result<String, CliError> {
             .with_validator(right)
             .prompt(),
     )
-}
-
-/// Asks for confirmation to write the configuration.
-///
-/// # Errors
-/// The user cancels.
-pub(super) fn confirm() -> Result<bool, CliError> {
-    answered(Confirm::new("Write it?").with_default(true).prompt())
 }
 
 fn answered<T>(answer: InquireResult<T>) -> Result<T, CliError> {

@@ -23,8 +23,8 @@ use crate::error::{CliError, Exit};
 use crate::id_prefix::{Kind, is_meant, the_one};
 use crate::store::{self, Store};
 use crate::terminal::display::{clean, clip, json_line, local, millis, shell_quoted};
-use crate::terminal::lines::StopSignals;
 use crate::terminal::screen::Screen;
+use crate::terminal::signals::StopSignals;
 use filter::UserSelection;
 
 const DECISIONS: Kind = kind("decision", "decisions", "adjutant log list");

@@ -16,9 +16,9 @@ use crate::error::{CliError, Exit};
 use crate::mcp_servers::pins::PinFiles;
 use crate::mcp_servers::{client_options, log};
 use crate::terminal::display::{clean_line, clip, json_line};
-use crate::terminal::lines::require_yes;
 use crate::terminal::render::live::Status;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::require_yes;
 
 /// Most characters of a description in a list.
 const DESCRIPTION_MAX: usize = 80;
@@ -118,7 +118,7 @@ pub(super) async fn trust_reads(
     let named: Vec<&str> = reads.iter().map(String::as_str).collect();
     if !revoke && !yes {
         let question = format!(
-            "Let these tools of {name} run without asking? {} [y/N] ",
+            "Let these tools of {name} run without asking? {}",
             named.join(", ")
         );
         let needed = CliError::confirmation_needed("to let tools run without asking needs a yes");

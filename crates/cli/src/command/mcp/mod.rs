@@ -26,8 +26,8 @@ use crate::model_choice;
 use crate::store;
 use crate::store::Stores;
 use crate::terminal::display::json_line;
-use crate::terminal::lines::StopSignals;
 use crate::terminal::screen::Screen;
+use crate::terminal::signals::StopSignals;
 use crate::wiring;
 
 /// Time a client has to send `initialize` after startup failed.

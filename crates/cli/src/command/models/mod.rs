@@ -14,8 +14,8 @@ use crate::config::Settings;
 use crate::error::{CliError, Exit};
 use crate::model_choice::{self, Choice, Override};
 use crate::terminal::display::{clip, millis};
-use crate::terminal::lines::ask_yes_no;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::ask_yes_no;
 
 /// Lists, downloads, deletes or tests models.
 ///
@@ -52,7 +52,7 @@ pub(crate) async fn run(
                     )
                     .or_try("run it again with -y"));
                 }
-                let question = format!("Delete the model {}? [y/N] ", clip(&name, 200));
+                let question = format!("? Delete the model {}", clip(&name, 200));
                 if !ask_yes_no(screen, &question, false).await {
                     return Err(CliError::interrupted("nothing was deleted"));
                 }

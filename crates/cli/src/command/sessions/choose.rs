@@ -8,6 +8,7 @@ use crate::config::Settings;
 use crate::error::CliError;
 use crate::store;
 use crate::terminal::screen::Screen;
+use crate::terminal::tty::obeys_escapes;
 
 /// The choice made by `-c` and `-r [ID]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Resume {
                 let store = store::open(settings).await?;
                 // A terminal without escape sequences cannot redraw a list, so the id is typed
                 // there.
-                let picked = if pick::can_move() {
+                let picked = if obeys_escapes() {
                     pick(&*store, &user).await?
                 } else {
                     pick::named(&*store, screen, &user).await?

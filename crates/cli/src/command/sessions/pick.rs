@@ -85,15 +85,6 @@ pub(crate) async fn pick(
     }
 }
 
-/// Returns true if the terminal can redraw a list.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "TERM describes the terminal and is no setting"
-)]
-pub(super) fn can_move() -> bool {
-    std::env::var("TERM").is_ok_and(|kind| !kind.is_empty() && kind != "dumb")
-}
-
 /// Asks for the id of a conversation, where a list cannot be redrawn. `None` if the user enters
 /// nothing.
 ///

@@ -17,8 +17,8 @@ use crate::policy;
 use crate::store::{self, Store};
 use crate::terminal::confirm::approved;
 use crate::terminal::display::{clip, plural};
-use crate::terminal::lines::require_yes;
 use crate::terminal::screen::Screen;
+use crate::terminal::yes_no::require_yes;
 
 /// Contents of a conversation that is deleted.
 #[derive(Debug, Serialize)]
@@ -239,6 +239,5 @@ async fn confirm(screen: &Screen, shown: &[String]) -> Result<(), CliError> {
     if screen.asks() {
         shown.iter().for_each(|line| screen.side_line(line));
     }
-    let question = "? remove for good  [y] yes  [N] no: ";
-    require_yes(screen, question, needed, "nothing was removed").await
+    require_yes(screen, "? remove for good", needed, "nothing was removed").await
 }

@@ -22,7 +22,7 @@ use crate::memory;
 use crate::terminal::input::{self, mention, parse_prompt};
 use crate::terminal::screen::Screen;
 use crate::terminal::session::{Session, Startup};
-use crate::terminal::tty::{BracketedPaste, Mode, TypeAhead};
+use crate::terminal::tty::{BracketedPaste, Mode, TypeAhead, obeys_escapes};
 
 use editor::{Editor, PROMPT, Typed};
 
@@ -367,13 +367,7 @@ impl<'a> Chat<'a> {
 
 /// Returns true if input and output are a terminal that the line editor can work on.
 fn can_edit(screen: &Screen) -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "TERM describes the terminal and is no setting"
-    )]
-    // Users of screen readers set `TERM=dumb` to get lines instead of an editor that redraws.
-    let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
-    !plain && screen.asks() && screen.shows_answers_live()
+    obeys_escapes() && screen.asks() && screen.shows_answers_live()
 }
 
 /// Opens the line editor, if input and output are a terminal that it can work on.

@@ -1,7 +1,6 @@
 //! Confirmations: answers for pending calls, from `--yes`, from a permission, or from the user at
 //! the terminal.
 
-mod keys; // reads a key or a line
 mod question; // texts of the questions
 
 pub(crate) use question::{preview, whole};
@@ -14,9 +13,10 @@ use adjutant_core::{
 use crate::policy::{Allowed, Permissions};
 use crate::terminal::chat::external;
 use crate::terminal::display::{clip, fold, json_line};
-use crate::terminal::lines::{Interrupts, Lines};
+use crate::terminal::keys::{self, Typed};
+use crate::terminal::lines::Lines;
 use crate::terminal::screen::Screen;
-use keys::Typed;
+use crate::terminal::signals::Interrupts;
 use question::{Allowance, allowances, question};
 
 /// Keys that answer a confirmation by themselves.
@@ -207,9 +207,9 @@ impl Approver<'_> {
         single: &'static [char],
     ) -> Result<String, NoAnswer> {
         let question = &fold(question, self.screen.columns());
-        match keys::ask(question, single, self.interrupts).await {
+        match keys::ask(question, single, self.interrupts.next()).await {
             Ok(Typed::Text(words)) => Ok(words),
-            Ok(Typed::Interrupted) => Err(NoAnswer::Interrupted),
+            Ok(Typed::Interrupted | Typed::Escaped) => Err(NoAnswer::Interrupted),
             Ok(Typed::Ended) => Err(NoAnswer::Unanswered),
             // Whatever the cause, the user can still type a line.
             Err(_) => self.read_line(question).await,

@@ -10,6 +10,7 @@ use crate::config::{Settings, attachment_folders, expand_home};
 use crate::error::CliError;
 use crate::terminal::display::{clean_line, clip, plural, shell_quoted};
 use crate::terminal::input::{Attachment, framed, mention};
+use crate::terminal::yes_no::ask_yes_no;
 
 /// Notes and files attached to one message at most.
 const ATTACHED_MAX: usize = 20;
@@ -173,9 +174,9 @@ impl Session<'_> {
                 .because(format!("{name} is not trusted, and you cannot be asked"))
                 .or_try("run it again at a terminal, which asks once"));
         }
-        let question = format!("? Allow @ to attach files from {name}?  [y] yes  [N] no: ");
+        let question = format!("? Allow @ to attach files from {name}?");
         let yes = tokio::select! {
-            yes = self.lines.ask_yes_no(self.screen, &question, false) => yes,
+            yes = ask_yes_no(self.screen, &question, false) => yes,
             () = self.interrupts.next() => {
                 self.screen.side("\n");
                 false

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::CliError;
-use crate::terminal::lines::{Interrupts, Terminations};
+use crate::terminal::signals::{Interrupts, Terminations};
 
 /// Time that a future which handles Ctrl-C itself, such as a download, gets to report what it
 /// stopped.

@@ -133,16 +133,6 @@ fn keys_are_those_of_vi_if_they_are_set() {
     assert_eq!(messages(&home), ["two three four"]);
 }
 
-/// Starts an interactive shell, which can suspend its jobs.
-fn shell(home: &Home) -> Terminal {
-    let mut command = home.command_of(std::path::Path::new("/bin/bash"), &["--norc", "-i"]);
-    command
-        .env("PATH", "/usr/bin:/bin")
-        .env("PS1", "shell> ")
-        .env("PROGRAM", env!("CARGO_BIN_EXE_adjutant"));
-    Terminal::of(command, Kind::Usual)
-}
-
 #[test]
 fn ctrl_z_suspends_at_the_prompt_and_while_an_answer_arrives() {
     let home = Home::new();

@@ -7,6 +7,7 @@ pub(crate) mod pty;
 mod slash_commands;
 mod speed;
 mod tmux;
+mod yes_no;
 
 use expectrl::process::unix::Signal;
 
@@ -37,6 +38,16 @@ fn talking_with_editor(home: &Home, answer: &str, editor: &str) -> Terminal {
     let mut terminal = Terminal::of(command, Kind::Usual);
     terminal.prompts_after("/help");
     terminal
+}
+
+/// Starts an interactive shell, which can suspend its jobs.
+fn shell(home: &Home) -> Terminal {
+    let mut command = home.command_of(std::path::Path::new("/bin/bash"), &["--norc", "-i"]);
+    command
+        .env("PATH", "/usr/bin:/bin")
+        .env("PS1", "shell> ")
+        .env("PROGRAM", env!("CARGO_BIN_EXE_adjutant"));
+    Terminal::of(command, Kind::Usual)
 }
 
 impl Terminal {

@@ -297,7 +297,7 @@ fn a_file_behind_an_at_sign_is_completed_asked_for_once_and_attached() {
         .sees("@src/main.rs")
         .keys("\r")
         .sees("Allow @ to attach files from")
-        .sees("[y] yes");
+        .sees("[y/N]");
     terminal
         .line("n")
         .sees("is not attached, and nothing was sent");
@@ -305,7 +305,7 @@ fn a_file_behind_an_at_sign_is_completed_asked_for_once_and_attached() {
         move |screen: &vt100::Screen| screen.contents().matches(words).count() == 2
     };
     terminal.waits("the line that came back", twice("you> see @src/main.rs"));
-    terminal.keys("\r").waits("the question", twice("[y] yes"));
+    terminal.keys("\r").waits("the question", twice("[y/N]"));
     terminal
         .line("y")
         .sees("attached: file \"src/main.rs\", 1 line")

@@ -1,4 +1,4 @@
-//! Reads an answer at the terminal: a single key, or a line.
+//! Reads an answer at the terminal: a single key, or a short line.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use adjutant_core::CancellationToken;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::terminal::lines::Interrupts;
-use crate::terminal::tty::{Mode, TypeAhead, forget_typed};
+use crate::terminal::display::clean;
+use crate::terminal::tty::{self, BracketedPaste, Mode, forget_typed};
 
 /// Time a key waits for more: alone it is an answer, followed by others it begins a word. Longer
 /// than the pause between two typed keys, too short to be noticed.
@@ -24,25 +24,27 @@ const CHARS_MAX: usize = 200;
 pub(super) enum Typed {
     /// An answer; empty for Enter alone.
     Text(String),
-    /// Ctrl-C or Esc.
+    /// Esc.
+    Escaped,
+    /// Ctrl-C.
     Interrupted,
     /// Ctrl-D.
     Ended,
 }
 
 /// Prints a question and reads the answer. Discards what was typed before, which cannot be meant
-/// for it.
+/// for it. A paste that the terminal marks is no answer. When `stopped` ends, the question is
+/// withdrawn, as at Ctrl-C.
 ///
 /// # Errors
 /// The terminal cannot be read key by key.
 pub(super) async fn ask(
     question: &str,
     single: &'static [char],
-    interrupts: &mut Interrupts,
+    stopped: impl Future<Output = ()>,
 ) -> std::io::Result<Typed> {
-    // Keys arrive one by one, and Ctrl-C is still a signal. The mode is restored when this function
-    // returns, even if the thread ends a moment later.
-    let _mode = Mode::turn(TypeAhead::Keys);
+    // The modes are restored when this function returns, even if the thread ends a moment later.
+    let _modes = (Mode::keys(), BracketedPaste::on());
     forget_typed();
     // Cancelled when this future is dropped, which ends the thread.
     let withdrawn = CancellationToken::new();
@@ -54,13 +56,13 @@ pub(super) async fn ask(
             event::read()?;
         }
         echo(&question);
-        let typed = read_answer(single, &withdrawn);
+        let typed = read_answer(&question, single, &withdrawn);
         echo("\n");
         typed
     });
     tokio::select! {
         typed = &mut reader => typed.unwrap_or_else(|error| Err(std::io::Error::other(error))),
-        () = interrupts.next() => {
+        () = stopped => {
             drop(guard);
             // The thread ends the line of the question, which has to happen before anything else is
             // printed.
@@ -70,7 +72,11 @@ pub(super) async fn ask(
     }
 }
 
-fn read_answer(single: &[char], withdrawn: &CancellationToken) -> std::io::Result<Typed> {
+fn read_answer(
+    question: &str,
+    single: &[char],
+    withdrawn: &CancellationToken,
+) -> std::io::Result<Typed> {
     let mut answer = Answer::default();
     while !withdrawn.is_cancelled() {
         // A key that may begin a word is an answer only if no other key follows at once.
@@ -81,13 +87,26 @@ fn read_answer(single: &[char], withdrawn: &CancellationToken) -> std::io::Resul
             }
             continue;
         }
-        if let Event::Key(key) = event::read()?
-            && let Some(typed) = answer.key(key)
-        {
+        let Event::Key(key) = event::read()? else {
+            continue;
+        };
+        if is_ctrl_z(key) {
+            // Without a shell to return to, the key does nothing. Else the shell has printed below
+            // the question.
+            if tty::suspend() {
+                echo(&format!("{question}{}", clean(&answer.words)));
+            }
+        } else if let Some(typed) = answer.key(key) {
             return Ok(typed);
         }
     }
     Ok(Typed::Interrupted)
+}
+
+fn is_ctrl_z(key: KeyEvent) -> bool {
+    key.code == KeyCode::Char('z')
+        && key.modifiers.contains(KeyModifiers::CONTROL)
+        && key.kind != KeyEventKind::Release
 }
 
 /// The characters typed so far.
@@ -109,7 +128,7 @@ impl Answer {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if control => return Some(Typed::Interrupted),
-            KeyCode::Esc => return Some(Typed::Interrupted),
+            KeyCode::Esc => return Some(Typed::Escaped),
             KeyCode::Char('d') if control && self.words.is_empty() => return Some(Typed::Ended),
             // Some terminals send Enter as Ctrl-J or Ctrl-M.
             KeyCode::Char('j' | 'm') if control => return Some(self.finish()),
@@ -121,7 +140,7 @@ impl Answer {
                     && self.words.chars().count() < CHARS_MAX =>
             {
                 self.words.push(c);
-                echo(&crate::terminal::display::clean(c.encode_utf8(&mut [0; 4])));
+                echo(&clean(c.encode_utf8(&mut [0; 4])));
             }
             _ => {}
         }
@@ -151,6 +170,7 @@ mod tests {
                 '\r' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
                 '\u{8}' => KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE),
                 '\u{3}' => KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
+                '\u{1b}' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
                 '\u{4}' => KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL),
                 '\n' => KeyEvent::new(KeyCode::Char('j'), KeyModifiers::CONTROL),
                 c => KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE),
@@ -169,6 +189,7 @@ mod tests {
         assert_eq!(typed("yes\r").1, words("yes"));
         assert_eq!(typed("nop\u{8}\n").1, words("no"));
         assert_eq!(typed("ye\u{3}").1, Some(Typed::Interrupted));
+        assert_eq!(typed("\u{1b}").1, Some(Typed::Escaped));
         assert_eq!(typed("\u{4}").1, Some(Typed::Ended));
         for (keys, alone) in [
             ("y", true),
