@@ -17,7 +17,7 @@ use crate::terminal::keys::{self, Typed};
 use crate::terminal::lines::Lines;
 use crate::terminal::screen::Screen;
 use crate::terminal::signals::Interrupts;
-use question::{Allowance, allowances, question};
+use question::{Allowance, allowances, list, question, together};
 
 /// Keys that answer a confirmation by themselves.
 const YES_NO_EDIT: &[char] = &['y', 'n', 'e'];
@@ -25,6 +25,9 @@ const YES_NO_EDIT_ALWAYS: &[char] = &['y', 'n', 'e', 'a'];
 const YES_NO_EDIT_CONVERSATION: &[char] = &['y', 'n', 'e', 'c'];
 const DONE_RETRY_LEAVE: &[char] = &['d', 'r', 'l'];
 const VIEW_NO: &[char] = &['v', 'n'];
+/// Those of a question about several calls.
+const ALL_NONE_ONE: &[char] = &['y', 'n', 'o'];
+const ALL_NONE_ONE_CONVERSATION: &[char] = &['y', 'n', 'o', 'c'];
 
 /// The reason why a question has no answer.
 #[derive(Debug, PartialEq)]
@@ -56,7 +59,7 @@ impl Approver<'_> {
         &mut self,
         pending: &[PendingCall],
     ) -> Result<Vec<Answer>, NoAnswer> {
-        let mut answers = Vec::new();
+        let (mut answers, mut open) = (Vec::new(), Vec::new());
         // Calls that wait for their result were sent to a client; there is nothing to approve.
         for call in pending.iter().filter(|call| !call.awaits_result()) {
             if approves(self.yes, call) {
@@ -71,9 +74,10 @@ impl Approver<'_> {
                 }
                 Allowed::No(note) => note.iter().for_each(|note| self.screen.note(note)),
             }
-            if self.screen.asks() {
-                answers.push(self.ask(call).await?);
-            }
+            open.push(call);
+        }
+        if self.screen.asks() {
+            answers.extend(self.ask_about(open).await?);
         }
         match answers.is_empty() {
             true => Err(NoAnswer::Unanswered),
@@ -85,6 +89,69 @@ impl Approver<'_> {
     /// user left the question.
     pub(crate) async fn choose(&mut self, question: &str, keys: &'static [char]) -> Option<String> {
         self.read_answer(question, keys).await.ok()
+    }
+
+    /// Asks about calls: one question for all that can be listed, unless the user wants to answer
+    /// one by one, and a question for each of the others.
+    async fn ask_about(&mut self, calls: Vec<&PendingCall>) -> Result<Vec<Answer>, NoAnswer> {
+        let (listed, others): (Vec<_>, Vec<_>) = calls.iter().partition(|call| can_be_listed(call));
+        let together = match listed.len() {
+            0 | 1 => None,
+            _ => self.ask_together(&listed).await?,
+        };
+        let alone = if together.is_some() { others } else { calls };
+        let mut answers = together.unwrap_or_default();
+        for call in alone {
+            // A permission that was given at the question before may cover this call too.
+            let answer = match self.permissions.allow(call) {
+                Allowed::Yes(note) => {
+                    self.screen.note(&note);
+                    call.answer(Verdict::Approved)
+                }
+                Allowed::No(_) => self.ask(call).await?,
+            };
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    /// Asks one question about calls that [`can_be_listed`]. Returns `None` if the user wants to
+    /// answer one by one.
+    ///
+    /// # Errors
+    /// The user did not answer.
+    async fn ask_together(
+        &mut self,
+        calls: &[&PendingCall],
+    ) -> Result<Option<Vec<Answer>>, NoAnswer> {
+        // A live line that is redrawn would overwrite what is typed.
+        self.screen.end_live();
+        let for_conversation = calls.iter().all(|call| call.for_conversation);
+        let keys = match for_conversation {
+            true => ALL_NONE_ONE_CONVERSATION,
+            false => ALL_NONE_ONE,
+        };
+        self.screen.side_line(&list(calls));
+        let answer = |verdict: Verdict| calls.iter().map(move |call| call.answer(verdict));
+        loop {
+            let line = self.read_answer(&together(calls), keys).await?;
+            let hint = match line.trim() {
+                // Enter alone is the safe answer.
+                "" => return Ok(Some(answer(Verdict::Denied).collect())),
+                "o" | "O" => return Ok(None),
+                "c" | "C" if for_conversation => {
+                    let answers = answer(Verdict::Approved).map(Answer::for_conversation);
+                    return Ok(Some(answers.collect()));
+                }
+                words => match read_words(words) {
+                    Reading::Yes => return Ok(Some(answer(Verdict::Approved).collect())),
+                    Reading::No => return Ok(Some(answer(Verdict::Denied).collect())),
+                    Reading::Unclear if for_conversation => "Please answer y, n, o or c.",
+                    Reading::Unclear => "Please answer y, n or o.",
+                },
+            };
+            self.screen.side_line(&format!("  {hint}"));
+        }
     }
 
     async fn ask(&mut self, call: &PendingCall) -> Result<Answer, NoAnswer> {
@@ -265,6 +332,12 @@ impl Approver<'_> {
         };
         Ok(String::from_utf8_lossy(&line).into_owned())
     }
+}
+
+/// Returns true if the call can be answered together with others: all of it fits into one line of
+/// the question, and it takes a yes or a no.
+fn can_be_listed(call: &PendingCall) -> bool {
+    call.kind() == PendingKind::Confirmation && whole(call).is_none()
 }
 
 /// Parses the answer about a call in doubt: one letter, or an unmistakable word. Enter alone is no

@@ -97,32 +97,70 @@ pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> 
             clip(&call.tool, NAME_CHARS),
         );
     }
-    let verb = verb(&call.tool);
-    // The preview of our own tools repeats their names; tools of MCP servers write previews in
-    // their own words.
-    let is_ours = !call.tool.contains("__");
-    let what = match (verb, preview.split_once(' ')) {
-        (Some(verb), Some((first, rest))) if is_ours && first.eq_ignore_ascii_case(verb) => rest,
-        _ => preview.as_str(),
-    };
-    let no = if verb.is_some_and(takes_away) {
+    let no = if verb(&call.tool).is_some_and(takes_away) {
         "keep"
     } else {
         "no"
     };
-    // Tools of MCP servers choose their names, so only known verbs may replace "yes".
-    let yes = verb
-        .filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb))
-        .unwrap_or("yes");
+    let yes = known_verb(&call.tool).unwrap_or("yes");
     let always = match (can_grant, call.for_conversation) {
         (true, _) => " [a] always ",
         (false, true) => " [c] yes, in this conversation ",
         (false, false) => "",
     };
     format!(
-        "? {} {what}  [y] {yes}  [n] {no}  [e] edit {always}",
-        clip(&call.tool, NAME_CHARS)
+        "? {}  [y] {yes}  [n] {no}  [e] edit {always}",
+        subject(call)
     )
+}
+
+/// Formats calls that one question is about, each on a numbered line.
+pub(super) fn list(calls: &[&PendingCall]) -> String {
+    let width = calls.len().to_string().len();
+    let lines = (1..)
+        .zip(calls)
+        .map(|(number, call)| format!("\n  {number:>width$}  {}", subject(call)));
+    format!("? {} calls wait for your answer", calls.len()) + &lines.collect::<String>()
+}
+
+/// Formats the question about calls that are listed above it: `  [y] delete all  [n] keep all  [o]
+/// one by one `. Calls that all offer it can be allowed for the conversation, `[c]`.
+pub(super) fn together(calls: &[&PendingCall]) -> String {
+    let first = calls.first().and_then(|call| known_verb(&call.tool));
+    let same = first.filter(|verb| {
+        calls
+            .iter()
+            .all(|call| known_verb(&call.tool) == Some(*verb))
+    });
+    let yes = same.map_or("all".to_owned(), |verb| format!("{verb} all"));
+    let keeps = calls
+        .iter()
+        .all(|call| verb(&call.tool).is_some_and(takes_away));
+    let no = if keeps { "keep all" } else { "none" };
+    let always = match calls.iter().all(|call| call.for_conversation) {
+        true => " [c] all, in this conversation ",
+        false => "",
+    };
+    format!("  [y] {yes}  [n] {no}  [o] one by one {always}")
+}
+
+/// Returns what a call does: its tool and its preview, without a verb that both have.
+fn subject(call: &PendingCall) -> String {
+    let preview = preview(call);
+    // The preview of our own tools repeats their names; tools of MCP servers write previews in
+    // their own words.
+    let is_ours = !call.tool.contains("__");
+    let what = match (verb(&call.tool), preview.split_once(' ')) {
+        (Some(verb), Some((first, rest))) if is_ours && first.eq_ignore_ascii_case(verb) => rest,
+        _ => preview.as_str(),
+    };
+    format!("{} {what}", clip(&call.tool, NAME_CHARS))
+}
+
+/// Returns the verb in a tool's name, if it can stand for "yes": tools of MCP servers choose their
+/// names.
+fn known_verb(tool: &str) -> Option<&str> {
+    verb(tool).filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb))
 }
 
 /// Returns the verb in a tool's name: `delete` of `delete_task`, `create` of
@@ -187,6 +225,49 @@ mod tests {
             "everything",
             "? keep_all everything  [y] yes  [n] no  [e] edit ",
         );
+    }
+
+    #[test]
+    fn one_question_lists_all_calls_and_names_what_they_have_in_common() {
+        let delete = waiting("delete_task", "Delete “buy milk”");
+        let forget = waiting("forget_fact", "Forget “I like tea”");
+        let mut send = waiting("mail__send", r#"to ana, subject "x""#);
+        assert_eq!(
+            list(&[&delete, &send]),
+            "? 2 calls wait for your answer\n  1  delete_task “buy milk”\n  2  mail__send to ana, subject \"x\""
+        );
+        let ten = vec![&delete; 10];
+        assert!(list(&ten).contains("\n   1  ") && list(&ten).contains("\n  10  "));
+        let end = "[o] one by one ";
+        assert_eq!(
+            together(&[&delete, &delete]),
+            format!("  [y] delete all  [n] keep all  {end}")
+        );
+        assert_eq!(
+            together(&[&delete, &forget]),
+            format!("  [y] all  [n] keep all  {end}")
+        );
+        assert_eq!(
+            together(&[&delete, &send]),
+            format!("  [y] all  [n] none  {end}")
+        );
+        // Only if each of them offers it.
+        send.for_conversation = true;
+        assert!(!together(&[&send, &delete]).contains("[c]"));
+        assert!(
+            together(&[&send, &send]).ends_with("[o] one by one  [c] all, in this conversation ")
+        );
+    }
+
+    #[test]
+    fn a_list_has_a_line_for_each_call_whatever_its_words() {
+        for text in crate::terminal::display::hostile::texts() {
+            let call = waiting(&text, &text);
+            let list = list(&[&call, &call]);
+            assert_eq!(list.matches('\n').count(), 2, "{list:?}");
+            let controls = |c: char| c != '\n' && adjutant_core::is_control(c);
+            assert!(!list.chars().any(controls), "{list:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub(crate) mod pty;
 mod slash_commands;
 mod speed;
 mod tmux;
+mod together;
 mod yes_no;
 
 use expectrl::process::unix::Signal;
