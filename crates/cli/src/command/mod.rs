@@ -184,7 +184,7 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             let cases = eval::load_cases(&files, min_pass)?;
             let settings = load()?;
             let model = model_choice::open_alone(&settings, screen).await?;
-            screen.note(&session::header(&*model));
+            screen.note_parts(&session::header(&*model));
             eval::run(&cases, min_pass, memory, screen, &settings, model).await
         }
         Some(Command::Init(options)) => {

@@ -119,9 +119,9 @@ impl UserMemory {
 
     /// Describes vault and memory for the first line of a conversation: `vault Notes · memory 12
     /// facts`.
-    pub(crate) async fn headline(&self) -> String {
+    pub(crate) async fn headline(&self) -> Vec<String> {
         let Some(memory) = &self.memory else {
-            return "no vault (adjutant init)".to_owned();
+            return vec!["no vault (adjutant init)".to_owned()];
         };
         let facts = match memory.facts().list().await.as_deref() {
             Ok([_]) => "1 fact".to_owned(),
@@ -129,13 +129,15 @@ impl UserMemory {
             // The full error is printed with the first answer.
             Err(_) => "cannot be read".to_owned(),
         };
-        let temp = if self.temp {
-            " · temporary: nothing is kept"
-        } else {
-            ""
-        };
         let vault = memory.vault().map(Vault::name).unwrap_or_default();
-        format!("vault {} · memory {facts}{temp}", clip(&vault, 60))
+        let mut parts = vec![
+            format!("vault {}", clip(&vault, 60)),
+            format!("memory {facts}"),
+        ];
+        if self.temp {
+            parts.push("temporary: nothing is kept".to_owned());
+        }
+        parts
     }
 
     /// Returns all facts, in the order of the file.

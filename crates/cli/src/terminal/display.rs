@@ -44,8 +44,8 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
 }
 
 /// Wraps text at blanks. Continued lines are indented to the second column of a list (after two
-/// blanks), else by two columns. Long words and JSON stay whole, so that they can be copied. Escape
-/// sequences of styles count no columns.
+/// blanks), else by two columns. Long words and JSON stay whole, so that they can be copied; so do
+/// numbers with their units, so that they can be read. Escape sequences of styles count no columns.
 pub(crate) fn fold(text: &str, columns: usize) -> String {
     let mut folded = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -66,7 +66,7 @@ pub(crate) fn fold(text: &str, columns: usize) -> String {
             // Half of the line stays for text, in a terminal of any width.
             .min(columns / 2);
         let (mut used, mut blanks, mut begun) = (0, 0, false);
-        for part in bare.split_inclusive(' ') {
+        for part in with_units(bare) {
             let word = part.trim_end_matches(' ');
             let width = visible_width(word);
             if !word.is_empty() {
@@ -91,8 +91,54 @@ pub(crate) fn fold(text: &str, columns: usize) -> String {
     folded
 }
 
+/// Splits a line after its blanks, except after those between a number and its unit: `1.1 GB`.
+fn with_units(line: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut begin = 0;
+    for (at, _) in line.match_indices(' ') {
+        let (before, after) = (&line[begin..at], &line[at + 1..]);
+        let unit = after.split([' ', ',', '.', ')', ';', '/']).next();
+        let is_unit = unit.is_some_and(|unit| {
+            matches!(unit.chars().count(), 1..=3)
+                && unit.chars().all(|c| c.is_alphabetic() || c == '%')
+        });
+        if !(before.ends_with(|c: char| c.is_ascii_digit()) && is_unit) {
+            parts.push(&line[begin..=at]);
+            begin = at + 1;
+        }
+    }
+    parts.push(&line[begin..]);
+    parts
+}
+
+/// Joins parts by ` · ` into lines of at most `columns` columns. A part is not divided: one that is
+/// wider has a line of its own.
+pub(crate) fn join_parts(parts: &[String], columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if visible_width(line) + 3 + visible_width(part) <= columns => {
+                line.push_str(" · ");
+                line.push_str(part);
+            }
+            _ => lines.push(part.clone()),
+        }
+    }
+    lines
+}
+
+/// Returns the beginning of a line that fits into `columns` columns, whole words of it, with an
+/// ellipsis if something is left out.
+pub(crate) fn clip_words(line: &str, columns: usize) -> String {
+    match wrap(line, columns.saturating_sub(2)).as_slice() {
+        _ if visible_width(line) <= columns => line.to_owned(),
+        [first, ..] => format!("{first} …"),
+        [] => String::new(),
+    }
+}
+
 /// Returns the columns of a text without its colour sequences.
-fn visible_width(text: &str) -> usize {
+pub(crate) fn visible_width(text: &str) -> usize {
     StrFit::count_fitting(&anstream::adapter::strip_str(text).to_string(), usize::MAX).1
 }
 
@@ -249,6 +295,33 @@ mod tests {
                 assert!(!shown.chars().any(is_hidden), "{text:?} became {shown:?}");
             }
         }
+    }
+
+    #[test]
+    fn no_line_breaks_within_a_size_or_a_part() {
+        let text = "model (1.1 GB, once) in 12 min at 40 % of 3 tasks";
+        let folded = fold(text, 10);
+        assert_eq!(
+            folded,
+            "model\n  (1.1 GB,\n  once) in\n  12 min\n  at 40 %\n  of 3\n  tasks"
+        );
+        for columns in 8..60 {
+            let folded = fold(text, columns);
+            let words: Vec<&str> = folded.split_whitespace().collect();
+            assert_eq!(words.join(" "), text);
+            for whole in ["1.1 GB", "12 min", "40 %"] {
+                assert!(folded.contains(whole), "{folded:?}");
+            }
+        }
+        let parts = ["adjutant 0.1.0", "ctx 4096", "no vault (adjutant init)"].map(str::to_owned);
+        assert_eq!(
+            join_parts(&parts, 28),
+            ["adjutant 0.1.0 · ctx 4096", "no vault (adjutant init)"]
+        );
+        assert_eq!(join_parts(&parts, 80).len(), 1);
+        assert_eq!(join_parts(&parts, 5).len(), 3);
+        assert_eq!(clip_words("the first with a key", 12), "the first …");
+        assert_eq!(clip_words("the first", 9), "the first");
     }
 
     #[test]

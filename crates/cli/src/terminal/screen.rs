@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 
 use crate::error::CliError;
-use crate::terminal::display::{clean_line, fold, json_line, wrap};
+use crate::terminal::display::{clean_line, fold, join_parts, json_line, wrap};
 use crate::terminal::render::live::{self, LiveLine, Status};
 use crate::terminal::tty;
 
@@ -427,6 +427,24 @@ impl Screen {
         } else if self.verbosity != Verbosity::Quiet {
             self.side_line(&format!("{DIM}{}{PLAIN}", clean_line(text)));
         }
+    }
+
+    /// Writes parts of a note, joined by ` · `: on several lines where one is too narrow, and none of
+    /// them divided.
+    pub(crate) fn note_parts(&self, parts: &[String]) {
+        let columns = match self.err_is_terminal && !self.logs() {
+            true => self.columns(),
+            false => usize::MAX,
+        };
+        let lines = join_parts(parts, columns);
+        lines.iter().for_each(|line| self.note(line));
+    }
+
+    /// Returns a function that reads the current columns of the terminal.
+    #[cfg(any(feature = "embedded", feature = "ollama"))]
+    pub(crate) fn current_columns(&self) -> impl Fn() -> usize + Clone + Send + Sync + 'static {
+        let size = Arc::clone(&self.size);
+        move || size().0.max(COLUMNS_MIN)
     }
 
     /// Writes a warning, after a `!`. A standing one (see `STANDING`) is written once.

@@ -1,14 +1,13 @@
 //! Choices that `init` offers: providers with keys, models of a server, the embedded model, vaults.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 
 use adjutant_memory::{System, UserFolders, find_vaults};
 use adjutant_providers::Provider;
 
 use crate::config::Settings;
-use crate::terminal::display::clean_line;
+use crate::terminal::display::{clean_line, clip_words};
 use crate::terminal::screen::Screen;
 
 /// A model to choose.
@@ -22,10 +21,19 @@ pub(super) struct ModelOption {
     pub(super) key_of: Option<&'static Provider>,
 }
 
-impl fmt::Display for ModelOption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.spec.as_deref().unwrap_or("decide each time");
-        write!(f, "{:34} {}", clean_line(name), self.note)
+impl ModelOption {
+    pub(super) fn name(&self) -> String {
+        clean_line(self.spec.as_deref().unwrap_or("decide each time"))
+    }
+
+    /// Returns the line that offers the model, in at most `columns` columns if its name fits.
+    pub(super) fn line(&self, columns: usize) -> String {
+        let name = self.name();
+        let line = format!("{name:34} {}", self.note);
+        match line.chars().count() <= columns {
+            true => line,
+            false => clip_words(&format!("{name}  {}", self.note), columns),
+        }
     }
 }
 

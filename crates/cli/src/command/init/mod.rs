@@ -86,7 +86,7 @@ pub(crate) async fn run(
         }
         (None, Some(set)) => note_set("model", &set.value, &set.origin, screen),
         (None, None) if ask => {
-            let chosen = questions::model(choices::models(&settings, screen).await)?;
+            let chosen = questions::model(choices::models(&settings, screen).await, screen)?;
             if let Some(provider) = chosen.key_of {
                 let variable = provider.key_variable.unwrap_or_default();
                 let key = keys::check_key(&keys::ask(provider)?)?;
@@ -117,7 +117,7 @@ pub(crate) async fn run(
     let has_vault = plan.vault.is_some() || settings.memory.vault.is_some();
     match (options.memory, draft.get(key)?) {
         (Some(path), _) => plan.memory = Some(note(&path)?),
-        (None, None) if ask && has_vault => plan.memory = Some(questions::memory()?),
+        (None, None) if ask && has_vault => plan.memory = Some(questions::memory(screen)?),
         (None, None) if plan.vault.is_some() => plan.memory = Some(MEMORY.to_owned()),
         (None, _) => {}
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use inquire::error::InquireResult;
+use inquire::list_option::ListOption;
 use inquire::validator::Validation;
 use inquire::{InquireError, Select, Text};
 
@@ -12,12 +13,44 @@ use super::validate::{MEMORY, folder, note};
 use crate::error::CliError;
 use crate::terminal::screen::Screen;
 
+/// Columns in front of each line of a choice.
+const MARK: usize = 2;
+
+/// Columns that all questions and their help fit into.
+const WIDE: usize = 72;
+
 /// Asks for the model.
 ///
 /// # Errors
 /// The user cancels.
-pub(super) fn model(found: Vec<ModelOption>) -> Result<ModelOption, CliError> {
-    answered(Select::new("Which model answers?", found).prompt())
+pub(super) fn model(mut found: Vec<ModelOption>, screen: &Screen) -> Result<ModelOption, CliError> {
+    let columns = screen.columns() - MARK;
+    let lines = found.iter().map(|model| model.line(columns)).collect();
+    let names: Vec<String> = found.iter().map(ModelOption::name).collect();
+    let name = |chosen: ListOption<&String>| names.get(chosen.index).cloned().unwrap_or_default();
+    let question = fitting(screen, "Which model answers?", "Model?");
+    let select = select(question, lines, screen).with_formatter(&name);
+    let index = answered(select.raw_prompt())?.index;
+    Ok(found.swap_remove(index))
+}
+
+/// Returns a choice of these lines.
+fn select<'a>(question: &'a str, lines: Vec<String>, screen: &Screen) -> Select<'a, String> {
+    const USUAL: &str = "↑↓ to move, enter to select, type to filter";
+    Select::new(question, lines).with_help_message(fitting(
+        screen,
+        USUAL,
+        "↑↓, Enter; type to filter",
+    ))
+}
+
+/// Returns the short words for a narrow terminal: a line that it wraps is divided within a word.
+fn fitting<'a>(screen: &Screen, words: &'a str, short: &'a str) -> &'a str {
+    if screen.columns() < WIDE {
+        short
+    } else {
+        words
+    }
 }
 
 /// Asks for the vault; `None` for no vault.
@@ -36,8 +69,12 @@ pub(super) fn vault(
         .map(|path| path.display().to_string())
         .collect();
     options.extend([OTHER.to_owned(), NONE.to_owned()]);
-    let question = "Where are your notes (an Obsidian vault, or any folder)?";
-    let select = Select::new(question, options);
+    let question = fitting(
+        screen,
+        "Where are your notes (an Obsidian vault, or any folder)?",
+        "Folder of your notes?",
+    );
+    let select = select(question, options, screen);
     let index = answered(select.raw_prompt())?.index;
     if let Some(path) = found.get(index) {
         return Ok(Some(path.clone()));
@@ -80,15 +117,20 @@ fn other_folder(here: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
 ///
 /// # Errors
 /// The user cancels.
-pub(super) fn memory() -> Result<String, CliError> {
+pub(super) fn memory(screen: &Screen) -> Result<String, CliError> {
     let right = |text: &str| {
         Ok(match note(text) {
             Ok(_) => Validation::Valid,
             Err(error) => Validation::Invalid(error.message.into()),
         })
     };
+    let question = fitting(
+        screen,
+        "Where does memory go (a file of the vault)?",
+        "File of memory?",
+    );
     answered(
-        Text::new("Where does memory go (a file of the vault)?")
+        Text::new(question)
             .with_default(MEMORY)
             .with_validator(right)
             .prompt(),

@@ -125,7 +125,7 @@ impl Chat<'_> {
         self.session.use_model(&settings).await?;
         // Only now: a model that cannot be opened leaves the conversation as it was.
         self.settings = settings;
-        screen.note(&greeting(&self.session).await);
+        screen.note_parts(&greeting(&self.session).await);
         Ok(())
     }
 

@@ -108,7 +108,7 @@ impl<'a> Chat<'a> {
             .run(Session::open(screen, settings, yes, true, false))
             .await?;
         drop(startup);
-        screen.note(&greeting(&session).await);
+        screen.note_parts(&greeting(&session).await);
         // Before the context is loaded: an open turn may be in the conversation that is continued.
         session.recover_open_turns().await?;
         db::remove_old(settings, &*session.store, screen).await;
@@ -417,13 +417,12 @@ fn arguments(settings: Settings) -> editor::Arguments {
     })
 }
 
-/// Returns the first line of a conversation: `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 ·
-/// vault Notes · memory 12 facts`.
-async fn greeting(session: &Session<'_>) -> String {
+/// Returns the parts of a conversation's first line: `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx
+/// 32768 · vault Notes · memory 12 facts`.
+async fn greeting(session: &Session<'_>) -> Vec<String> {
     let window = session.model.capabilities().context_window;
-    format!(
-        "{} · ctx {window} · {}",
-        crate::terminal::session::header(&*session.model),
-        session.user_memory.headline().await
-    )
+    let mut parts = crate::terminal::session::header(&*session.model).to_vec();
+    parts.push(format!("ctx {window}"));
+    parts.extend(session.user_memory.headline().await);
+    parts
 }

@@ -30,10 +30,10 @@ use crate::store::{self, Store, Stores};
 use crate::terminal::confirm::{Approver, NoAnswer, approves, preview};
 use crate::terminal::display::plural;
 use crate::terminal::lines::Lines;
-use crate::terminal::signals::{Interrupts, Terminations};
 use crate::terminal::notify::{self, Notifier};
 use crate::terminal::render::{Renderer, Spent, context_meter, footer, prompt_progress};
 use crate::terminal::screen::Screen;
+use crate::terminal::signals::{Interrupts, Terminations};
 use crate::terminal::tty::{BracketedPaste, Mode, TypeAhead, forget_typed};
 use crate::wiring;
 
@@ -114,7 +114,7 @@ impl<'a> Session<'a> {
         let model = model_choice::open(settings, screen).await?;
         // Before the store is opened: the model's name is the first line of output (README).
         if headed {
-            screen.note(&header(&*model));
+            screen.note_parts(&header(&*model));
         }
         if let Database::Postgres(_) = &settings.database {
             screen.note(&format!("store {}", settings.database));
@@ -652,6 +652,9 @@ impl<'a> Session<'a> {
 }
 
 /// Returns the line that names version and model: `adjutant 0.1.0 · embedded/qwen2.5-coder-1.5b`.
-pub(crate) fn header(model: &dyn LanguageModel) -> String {
-    format!("adjutant {} · {}", env!("CARGO_PKG_VERSION"), model.id())
+pub(crate) fn header(model: &dyn LanguageModel) -> [String; 2] {
+    [
+        concat!("adjutant ", env!("CARGO_PKG_VERSION")).to_owned(),
+        model.id().to_string(),
+    ]
 }

@@ -3,6 +3,7 @@
 
 mod interrupts;
 mod keys;
+mod narrow;
 pub(crate) mod pty;
 mod slash_commands;
 mod speed;

@@ -104,11 +104,16 @@ impl Terminal {
     }
 
     /// The same with a command of one's own.
-    pub(crate) fn of(mut command: Command, kind: Kind) -> Self {
+    pub(crate) fn of(command: Command, kind: Kind) -> Self {
+        Self::with_columns(command, kind, 80)
+    }
+
+    /// The same on a terminal of another width.
+    pub(crate) fn with_columns(mut command: Command, kind: Kind, columns: u16) -> Self {
         if command.get_envs().all(|(name, _)| name != "TERM") {
             command.env("TERM", "xterm-256color");
         }
-        let mut process = UnixProcess::spawn_command(in_terminal(&command, 80, 50)).unwrap();
+        let mut process = UnixProcess::spawn_command(in_terminal(&command, columns, 50)).unwrap();
         let (mut output, mut answers) = (
             process.open_stream().unwrap(),
             process.open_stream().unwrap(),
@@ -119,7 +124,7 @@ impl Terminal {
             kind,
             open: Vec::new(),
         };
-        let screen = vt100::Parser::new_with_callbacks(size(50), size(80), 1_000, callbacks);
+        let screen = vt100::Parser::new_with_callbacks(size(50), size(columns), 1_000, callbacks);
         let seen = Arc::new((
             Mutex::new(Seen {
                 raw: Vec::new(),

@@ -70,7 +70,7 @@ pub(crate) async fn run(
     };
     let model = model_choice::open_choice(&settings, screen, choice, named, &over).await?;
     let request = transcript::request(&input, model.id(), call_state)?;
-    screen.note(&session::header(&*model));
+    screen.note_parts(&session::header(&*model));
     let mut partial = String::new();
     let result = if options.stream || input.stream {
         stream(&*model, &request, screen, &mut partial).await
