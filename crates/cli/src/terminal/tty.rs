@@ -165,6 +165,17 @@ mod unix {
         }
     }
 
+    /// Stops this process, until another has it go on.
+    #[expect(
+        unsafe_code,
+        reason = "rustix signals the process: this thread would go on until another has stopped it"
+    )]
+    fn stop() {
+        // Not SIGTSTP, which is handled here.
+        // SAFETY: the call neither reads nor writes memory of this process.
+        let _ = unsafe { libc::raise(libc::SIGSTOP) };
+    }
+
     /// The process group and the session of a process. Each is 0 if it began outside of this
     /// container, and negative if the process is gone.
     struct Place {
@@ -222,8 +233,7 @@ mod unix {
     /// until the shell has it go on. Returns false if no shell waits for that: this process would
     /// stay suspended for ever.
     pub(crate) fn suspend() -> bool {
-        use rustix::process::{Signal, getpid, getppid, kill_process};
-        let has_shell = getppid().is_some_and(|parent| {
+        let has_shell = rustix::process::getppid().is_some_and(|parent| {
             let (own, parent) = (Place::own(), Place::of(parent.as_raw_pid()));
             // The group of a process whose parent is in it, or in another session, is orphaned.
             parent.group != own.group && parent.session == own.session
@@ -240,8 +250,7 @@ mod unix {
         if marks_pastes {
             let _ = execute!(stderr(), DisableBracketedPaste);
         }
-        // Not SIGTSTP, which is handled here.
-        let _ = kill_process(getpid(), Signal::STOP);
+        stop();
         // In the foreground again, if the shell has put it there.
         if let (Some(now), Some(_)) = (&now, current()) {
             let _ = tcsetattr(stdin(), OptionalActions::Now, now);
