@@ -242,6 +242,23 @@ fn what_is_odd_and_works_is_a_warning_with_a_remedy() {
 }
 
 #[test]
+fn places_with_a_blank_in_their_name_are_mended_by_what_is_said() {
+    let machine = Machine::new();
+    let data = machine
+        .home
+        .file("my data", "a file where a folder should be");
+    let machine = machine.with("XDG_DATA_HOME", data.display());
+    let remedy = machine.finding("data folder");
+    machine.follow(&remedy);
+    machine.is_well();
+    std::fs::create_dir_all(data.join("adjutant")).unwrap();
+    std::fs::write(data.join("adjutant/adjutant.db"), "this is no database").unwrap();
+    let remedy = machine.finding("database");
+    machine.follow(&remedy);
+    machine.is_well();
+}
+
+#[test]
 fn broken_places_are_named_and_mended() {
     let machine = Machine::new();
     machine.home.file("data", "a file where a folder should be");

@@ -231,3 +231,19 @@ fn the_folder_question_completes_clears_and_asks_again() {
         assert!(!home.path(FILE).exists());
     }
 }
+
+#[test]
+fn the_command_that_changes_a_setting_can_be_pasted() {
+    let home = home_with_vault();
+    let vault = home.path("home/My Notes");
+    std::fs::create_dir(&vault).unwrap();
+    home.config("[vault]\npath = \"/elsewhere\"\n");
+    let run = home
+        .run(&["init", "--vault", arg(&vault), "--yes"])
+        .ends_with(3);
+    let vault = vault.canonicalize().unwrap();
+    run.says(&format!(
+        "adjutant config set vault.path '{}'",
+        vault.display()
+    ));
+}

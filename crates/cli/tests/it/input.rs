@@ -330,3 +330,46 @@ fn output_that_is_lost_is_a_failure_and_the_conversation_is_kept() {
         .ends_with(1)
         .says("no conversation");
 }
+
+#[test]
+fn each_tip_can_be_pasted_whatever_the_name_of_the_file() {
+    let long = vec![b'x'; 1_048_577];
+    let contents: [(&str, &[u8]); 4] = [
+        ("paper.pdf", b"%PDF-1.7\n\xe2\xe3"),
+        ("latin.txt", b"caf\xe9"),
+        ("long.txt", &long),
+        ("fine.txt", b"fine"),
+    ];
+    for beginning in ["a b ", "it's ", "$HOME ", "\"q\" ", "*"] {
+        let home = Home::new();
+        let model = home.script(ECHO);
+        for (end, content) in contents {
+            let name = format!("{beginning}{end}");
+            home.file(&format!("project/{name}"), content);
+            // The option reads any file; a mention asks, and nobody can be asked here.
+            let mention = format!("read @\"{name}\"");
+            let by_option = ["-m", &model, "-f", &name, "read"];
+            let by_mention = ["-m", &model, &mention];
+            let args = match end {
+                "fine.txt" if beginning.contains('"') => continue,
+                "fine.txt" => &by_mention[..],
+                _ => &by_option[..],
+            };
+            let run = home.run(args).ends_with(2);
+            let tip = run
+                .stderr
+                .lines()
+                .filter_map(|line| line.split_once("try: "))
+                .map(|(_, tip)| tip.split_once(": ").map_or(tip, |(_, command)| command))
+                .find(|tip| tip.contains(end))
+                .unwrap_or_else(|| panic!("{run:?}"));
+            let command = tip.split(['|', '…']).next().unwrap_or_default();
+            let words = std::process::Command::new("/bin/sh")
+                .args(["-c", &format!("printf '%s\\n' {command}")])
+                .output()
+                .unwrap();
+            let words = String::from_utf8(words.stdout).unwrap();
+            assert!(words.lines().any(|word| word == name), "{tip}: {words}");
+        }
+    }
+}

@@ -32,6 +32,7 @@ mod grammar;
 mod harness;
 #[cfg(unix)]
 mod hostile_folder;
+mod hostile_path;
 #[cfg(unix)]
 mod init;
 mod input;

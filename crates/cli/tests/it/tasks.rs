@@ -303,3 +303,40 @@ fn two_processes_give_every_task_one_number_and_lose_none() {
         .collect();
     assert_eq!((tasks.len(), ids.len()), (2 * each + 3, 2 * each + 3));
 }
+
+#[test]
+fn a_task_that_was_added_is_no_failure_however_soon_its_line_is_changed() {
+    let (home, vault) = with_notes();
+    let (note, saved) = (vault.join("Tasks.md"), vault.join("Tasks.md.tmp"));
+    let (changed, seen) = std::sync::mpsc::channel();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        // An editor that changes each line as soon as it is there.
+        let note = &note;
+        scope.spawn(move || {
+            while stopped.try_recv() != Err(std::sync::mpsc::TryRecvError::Disconnected) {
+                let text = std::fs::read_to_string(note).unwrap_or_default();
+                if text.lines().all(|line| line.ends_with(" (seen)")) {
+                    std::thread::yield_now();
+                    continue;
+                }
+                let lines = text.lines().map(|line| match line.ends_with(" (seen)") {
+                    true => format!("{line}\n"),
+                    false => format!("{line} (seen)\n"),
+                });
+                std::fs::write(&saved, lines.collect::<String>()).unwrap();
+                std::fs::rename(&saved, note).unwrap();
+                changed.send(()).unwrap();
+            }
+        });
+        for number in 0..20 {
+            let run = home.run(&["tasks", "add", &format!("number {number}")]);
+            assert_eq!(run.succeeds().stdout, format!("Added “number {number}”.\n"));
+            // The editor saves nothing that it has read before the next line was added.
+            seen.recv().unwrap();
+        }
+        drop(stop);
+    });
+    let text = std::fs::read_to_string(&note).unwrap();
+    assert_eq!(text.matches("number ").count(), 20, "{text}");
+}

@@ -10,6 +10,7 @@ use super::{Check, Group};
 use crate::config::{Database, Settings};
 use crate::error::CliError;
 use crate::store::{self, Store};
+use crate::terminal::display::shell_quoted;
 
 const GROUP: Group = Group("data");
 const NAME: &str = "database";
@@ -127,8 +128,12 @@ fn not_opened(settings: &Settings, error: &CliError) -> Check {
             format!("use the newer adjutant that made {}, or set store.path to another file", file.display())
         }
         Database::Sqlite(file) => {
-            let file = file.display();
-            format!("mv {file} {file}.damaged    (then put your backup in its place, or begin anew)")
+            let file = file.to_string_lossy();
+            format!(
+                "mv {} {}    (then put your backup in its place, or begin anew)",
+                shell_quoted(&file),
+                shell_quoted(&format!("{file}.damaged"))
+            )
         }
         Database::Postgres(_) => {
             "start the server, or correct serve.database_url (DATABASE_URL): adjutant config show --origin tells where it is from".to_owned()

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{Check, Group};
 use crate::config::Settings;
+use crate::terminal::display::shell_quoted;
 
 const GROUP: Group = Group("data");
 
@@ -42,15 +43,17 @@ fn writable(name: &'static str, folder: &Path, variable: &str) -> Check {
             let blocking = nearest_existing(folder);
             let remedy = match blocking {
                 Some(file) if !file.is_dir() => {
-                    let file = file.display();
+                    let file = file.to_string_lossy();
                     format!(
-                        "mv {file} {file}.old    (it is a file where a folder belongs), or set {variable}"
+                        "mv {} {}    (it is a file where a folder belongs), or set {variable}",
+                        shell_quoted(&file),
+                        shell_quoted(&format!("{file}.old"))
                     )
                 }
                 Some(there) => {
                     format!(
                         "chmod u+rwx {}, or set {variable} to a folder you can write",
-                        there.display()
+                        shell_quoted(&there.to_string_lossy())
                     )
                 }
                 None => format!("set {variable} to a folder you can write"),
@@ -96,15 +99,19 @@ fn space(folder: &Path) -> Option<Check> {
     // The blocks that this user may use; some of the free ones are reserved for root.
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     let shown = format!("{:.1} GB free where data is", free as f64 / 1e9);
+    let remedy = format!(
+        "df -h {}    (free some space)",
+        shell_quoted(&folder.to_string_lossy())
+    );
     Some(match free {
         ..SPACE_NEEDED => GROUP
             .fail("disk space", shown)
             .because("what is written may not be kept")
-            .with_remedy(format!("free some space: df -h {}", folder.display())),
+            .with_remedy(remedy),
         SPACE_NEEDED..SPACE_WANTED => GROUP
             .warn("disk space", shown)
             .because("the embedded model would not fit beside everything else")
-            .with_remedy(format!("free some space: df -h {}", folder.display())),
+            .with_remedy(remedy),
         _ => GROUP.ok("disk space", shown),
     })
 }

@@ -14,6 +14,7 @@ use crate::command::models::test_request;
 use crate::config::{Settings, read_named_text};
 use crate::error::CliError;
 use crate::model_choice::{self, Choice, Named, Override};
+use crate::terminal::display::shell_quoted;
 use crate::terminal::screen::{Screen, Verbosity};
 
 const GROUP: Group = Group("model");
@@ -132,6 +133,7 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
             let whole =
                 tokio::task::spawn_blocking(move || digest(&path).map(|found| found == expected))
                     .await;
+            let quoted = shell_quoted(&file.to_string_lossy());
             let file = file.display();
             let unreadable = || GROUP.fail(NAME, format!("{file} cannot be read"));
             match whole {
@@ -142,7 +144,7 @@ async fn embedded(settings: &Settings, name: Option<String>, named: Named) -> Ch
                     .with_remedy(format!("adjutant models rm {0} -y && {pull}", model.name)),
                 Ok(Err(error)) => unreadable()
                     .because(error)
-                    .with_remedy(format!("chmod u+r {file}")),
+                    .with_remedy(format!("chmod u+r {quoted}")),
                 Err(error) => unreadable().because(error).with_remedy(pull),
             }
         }

@@ -19,7 +19,7 @@ use crate::command::{doctor, keys};
 use crate::config::{Credentials, Draft, Sources, find_setting};
 use crate::error::{CliError, Exit};
 use crate::model_choice::Choice;
-use crate::terminal::display::clean_line;
+use crate::terminal::display::{clean_line, shell_quoted, shown_path};
 use crate::terminal::screen::Screen;
 use crate::terminal::yes_no::{YesNo, choose_yes_no};
 use validate::{MEMORY, folder, note};
@@ -159,7 +159,10 @@ async fn write(
                     "{name} is set already, and init changes nothing that is"
                 ))
                 .because(format!("{} says {}", old.origin, old.value))
-                .or_try(format!("adjutant config set {name} {value}")));
+                .or_try(format!(
+                    "adjutant config set {name} {}",
+                    shell_quoted(&value)
+                )));
             }
             None => {}
         }
@@ -173,14 +176,14 @@ async fn write(
         ));
         return Ok(());
     }
-    screen.side_line(&format!("{} gets:", draft.path().display()));
+    screen.side_line(&format!("{} gets:", shown_path(draft.path())));
     lines
         .iter()
         .for_each(|line| screen.side_line(&clean_line(line)));
     if let Some((name, ..)) = &plan.key {
         screen.side_line(&format!(
             "{} gets the key for {name}",
-            Credentials::path_in(&sources.dirs.config).display()
+            shown_path(&Credentials::path_in(&sources.dirs.config))
         ));
     }
     if ask && choose_yes_no(screen, "Write it?", true).await != YesNo::Yes {
