@@ -51,7 +51,10 @@ pub(crate) fn fold(text: &str, columns: usize) -> String {
     for line in text.split_inclusive('\n') {
         let bare = line.trim_end_matches('\n');
         let begin = bare.trim_start();
-        if begin.starts_with(['{', '[', '"', '}', ']']) || visible_width(bare) <= columns {
+        // `[y] yes` is a key and no list.
+        let is_key = begin.starts_with('[') && begin.get(2..4) == Some("] ");
+        let is_json = begin.starts_with(['{', '[', '"', '}', ']']) && !is_key;
+        if is_json || visible_width(bare) <= columns {
             folded.push_str(line);
             continue;
         }
@@ -313,6 +316,11 @@ mod tests {
                 assert!(folded.contains(whole), "{folded:?}");
             }
         }
+        assert_eq!(
+            fold("  [y] delete all  [n] keep all  [o] one by one ", 32),
+            "  [y] delete all  [n] keep all\n    [o] one by one "
+        );
+        assert_eq!(fold("[\"a\", \"b\"]", 5), "[\"a\", \"b\"]");
         let parts = ["adjutant 0.1.0", "ctx 4096", "no vault (adjutant init)"].map(str::to_owned);
         assert_eq!(
             join_parts(&parts, 28),
