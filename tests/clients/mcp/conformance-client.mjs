@@ -2,7 +2,9 @@
 // model that follows a script. The suite appends the server's address, and names the scenario in a variable.
 
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -27,6 +29,10 @@ const CALLS = {
 const listed = (context.toolCalls ?? []).map((call) => [call.name, call.arguments ?? {}]);
 const calls = listed.length > 0 ? listed : (CALLS[scenario] ?? [['test-tool', {}]]);
 
+// The connection ends with this process, and with it the turn.
+const turn = connect(Number(process.env.ADJUTANT_TURNS), '127.0.0.1');
+await once(turn, 'data');
+
 const home = mkdtempSync(join(tmpdir(), 'adjutant-conformance-'));
 try {
   const script = join(home, 'script.jsonl');
@@ -47,4 +53,5 @@ try {
   process.stderr.write(`${ended.stdout}${ended.stderr}`);
 } finally {
   rmSync(home, { recursive: true, force: true });
+  turn.destroy();
 }

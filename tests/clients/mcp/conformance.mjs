@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { BIN, check, home, started } from './harness.mjs';
@@ -122,17 +123,31 @@ const PROGRAM = [
   'node_modules/@modelcontextprotocol/conformance/dist/index.js',
 ];
 
-/** Runs a scenario, and returns its failed checks. `side`: the options for the side that is tested. */
-async function scenario(side, name, folder) {
+/** Clients of scenarios that run at once. */
+const CLIENTS_MAX = 2;
+
+/**
+ * Runs all scenarios of a side in one process, and returns the checks of each scenario that wrote results, by its name.
+ * One process for each scenario would spend most of its time on loading the suite. `prefix`: what the suite puts in front
+ * of the name of a scenario's folder.
+ */
+async function suite(options, prefix, folder, env = {}) {
   const output = mkdtempSync(join(folder, 'results-'));
-  const args = [...PROGRAM, ...side, '--scenario', name, '--output-dir', output];
-  const ended = await exec('node', args, { timeout: 300_000 }).then(
-    () => 0,
-    (error) => error.code,
-  );
-  const files = readdirSync(output, { recursive: true }).filter((file) => file.endsWith('checks.json'));
-  assert.equal(files.length, 1, `the suite wrote no results for ${name} (exit code ${ended})`);
-  const checks = JSON.parse(readFileSync(join(output, files[0]), 'utf8'));
+  const args = [...PROGRAM, ...options, '--suite', 'all', '--output-dir', output];
+  const limits = { env: { ...process.env, ...env }, timeout: 300_000, maxBuffer: 64 * 1024 * 1024 };
+  // Its exit code says that scenarios failed, which are looked at one by one.
+  await exec('node', args, limits).catch((error) => {
+    if (typeof error.code !== 'number') throw error;
+  });
+  const name = (file) => file.replace(/-\d{4}-\d\d-\d\dT[\d-]+Z\/checks\.json$/, '').slice(prefix.length);
+  const files = readdirSync(output, { recursive: true }).filter((file) => file.endsWith('/checks.json'));
+  return new Map(files.map((file) => [name(file), JSON.parse(readFileSync(join(output, file), 'utf8'))]));
+}
+
+/** Returns the failed checks of a scenario. */
+function failures(results, name) {
+  const checks = results.get(name);
+  assert.ok(checks, `the suite wrote no results for ${name}`);
   const of = (...statuses) => checks.filter((check) => statuses.includes(check.status));
   // A scenario whose checks were all skipped has not passed.
   const counted = of('SUCCESS', 'FAILURE', 'WARNING').length > 0 ? of('FAILURE') : of('SKIPPED');
@@ -149,23 +164,50 @@ async function listed() {
 }
 
 /** Checks that each scenario of one side passes, or fails for its reason. */
-async function both(side, options, all, pass, fail, folder) {
+async function both(side, results, all, pass, fail) {
   await check(`conformance: every scenario for ${side}s is in one of the two lists`, () => {
     assert.deepEqual([...all].sort(), [...pass, ...Object.keys(fail)].sort());
   });
   for (const name of pass) {
-    await check(`conformance: ${side} ${name}`, async () => {
-      assert.deepEqual(await scenario(options, name, folder), []);
-    });
+    await check(`conformance: ${side} ${name}`, () => assert.deepEqual(failures(results, name), []));
   }
   for (const [name, reason] of Object.entries(fail)) {
-    await check(`conformance: ${side} ${name} is not there (${reason})`, async () => {
-      assert.notDeepEqual(await scenario(options, name, folder), [], 'it passes now: move it to the others');
+    await check(`conformance: ${side} ${name} is not there (${reason})`, () => {
+      assert.notDeepEqual(failures(results, name), [], 'it passes now: move it to the others');
     });
   }
 }
 
+/**
+ * Lets some processes at a time go on: each connects to the port that is returned, waits for a byte, and is done when it
+ * ends. The suite starts the clients of all scenarios at once, and some scenarios measure time.
+ */
+async function turns(most) {
+  const waiting = [];
+  let running = 0;
+  const next = () => {
+    for (; running < most && waiting.length > 0; running += 1) waiting.shift().write('.');
+  };
+  const server = createServer((socket) => {
+    waiting.push(socket);
+    // A client that is killed resets its connection.
+    socket.on('error', () => {});
+    socket.once('close', () => {
+      const place = waiting.indexOf(socket);
+      if (place < 0) running -= 1;
+      else waiting.splice(place, 1);
+      next();
+    });
+    socket.resume();
+    next();
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  server.unref();
+  return server.address().port;
+}
+
 export async function conformance() {
+  assert.ok(BIN, 'ADJUTANT_BIN is not set');
   const root = resolve('../../..');
   const cargo = ['run', '--quiet', '--locked', '-p', 'adjutant-service', '--example', 'mcp_conformance'];
   // `cargo xtask test` passes the folder of examples that are already built.
@@ -174,10 +216,11 @@ export async function conformance() {
   const { url } = await started(spawn(program, args, { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] }));
   const folder = home().HOME;
   const { servers, clients } = await listed();
-  await both('server', ['server', '--url', url], servers, SERVER_PASS, SERVER_FAIL, folder);
+  const ofServer = await suite(['server', '--url', url], 'server-', folder);
+  await both('server', ofServer, servers, SERVER_PASS, SERVER_FAIL);
   const signIn = clients.filter((name) => name.startsWith('auth/')).map((name) => [name, NO_SIGN_IN]);
-  const command = `node ${resolve('conformance-client.mjs')}`;
-  assert.ok(BIN, 'ADJUTANT_BIN is not set');
-  const client = ['client', '--command', command, '--timeout', '60000'];
-  await both('client', client, clients, CLIENT_PASS, { ...CLIENT_FAIL, ...Object.fromEntries(signIn) }, folder);
+  // The time includes that of waiting for a turn.
+  const command = ['client', '--command', `node ${resolve('conformance-client.mjs')}`, '--timeout', '240000'];
+  const ofClient = await suite(command, '', folder, { ADJUTANT_TURNS: await turns(CLIENTS_MAX) });
+  await both('client', ofClient, clients, CLIENT_PASS, { ...CLIENT_FAIL, ...Object.fromEntries(signIn) });
 }

@@ -23,8 +23,9 @@ export async function inspector() {
     // Includes the three memory tools.
     http: [[url.href, '--transport', 'http'], 8],
   };
-  for (const [name, [server, count]] of Object.entries(over)) {
-    await check(`inspector over ${name}: lists and calls tools`, async () => {
+  // Most of the time is that of starting the inspector.
+  const all = Object.entries(over).map(([name, [server, count]]) =>
+    check(`inspector over ${name}: lists and calls tools`, async () => {
       const { tools } = await inspect(server, env, '--method', 'tools/list');
       assert.equal(tools.filter(({ name }) => name !== 'ask').length, count);
       const add = ['--method', 'tools/call', '--tool-name', 'add_task', '--tool-arg', 'description=Buy milk'];
@@ -35,6 +36,7 @@ export async function inspector() {
       assert.equal(asked.structuredContent.status, 'confirmation_required');
       const list = await inspect(server, env, '--method', 'tools/call', '--tool-name', 'list_tasks');
       assert.equal(list.structuredContent.data.count, 1);
-    });
-  }
+    }),
+  );
+  await Promise.all(all);
 }
