@@ -105,7 +105,7 @@ const NO_SKILLS = 'skills of servers are not read';
 
 /** Scenarios for clients that must fail, each with the reason. */
 const CLIENT_FAIL = {
-  'elicitation-sep1034-client-defaults': 'a server\'s question to the person is declined',
+  'elicitation-sep1034-client-defaults': 'a server\'s question to the person is closed without an answer',
   'sep-2322-client-request-state': 'a tool that asks for further input is not carried out',
   'json-schema-2020-12-preservation': 'it wants the client to send a tool\'s schema back, which no call of a model does',
   'sep-2640-client-no-prefetch': NO_SKILLS,

@@ -79,12 +79,7 @@ async function conversation(name, connect, approve, more = []) {
       questions.push(question);
       return answer;
     });
-    assert.equal(tool(asking, 'delete_task').inputSchema.properties.confirmation_id, undefined);
-    for (answer of [
-      { action: 'decline' },
-      { action: 'cancel' },
-      { action: 'accept', content: { confirm: false } },
-    ]) {
+    for (answer of [{ action: 'decline' }, { action: 'accept', content: { confirm: false } }]) {
       const declined = await call(asking, 'delete_task', { task_id: 'Bob' });
       assert.equal(declined.status, 'declined');
     }
@@ -94,6 +89,17 @@ async function conversation(name, connect, approve, more = []) {
     assert.deepEqual(await tasks(asking), []);
     assert.deepEqual(new Set(questions.map((question) => question.message)), new Set(['Delete “Call Bob”?']));
     assert.equal(questions[0].requestedSchema.properties.confirm.type, 'boolean');
+  });
+  await check(`${name}: a question that the client closes waits for the person elsewhere`, async () => {
+    const closing = await connect(() => ({ action: 'cancel' }));
+    await call(closing, 'add_task', { description: 'Mow lawn' });
+    const closed = await call(closing, 'delete_task', { task_id: 'lawn' });
+    assert.equal(closed.status, 'confirmation_required');
+    assert.deepEqual(await tasks(closing), ['Mow lawn']);
+    const { confirmation_id } = closed;
+    await approve(confirmation_id);
+    assert.equal((await call(closing, 'delete_task', { task_id: 'lawn', confirmation_id })).data.deleted, true);
+    assert.deepEqual(await tasks(closing), []);
   });
   await check(`${name}: a call that is given up while it waits for the person does nothing`, async () => {
     await call(client, 'add_task', { description: 'Water plants' });

@@ -1,5 +1,5 @@
-//! Requests of a server to its client. Sampling, roots and elicitation are declined: a server gets
-//! no model answer, no files and no input of the user.
+//! Requests of a server to its client. Sampling and roots are declined, and elicitation is closed
+//! without an answer: a server gets no model answer, no files and no input of the user.
 #![expect(
     deprecated,
     reason = "servers of earlier protocol versions still log, and ask for samples and roots"
@@ -94,8 +94,9 @@ impl ClientHandler for Handler {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         self.log
-            .write("asked the person something (elicitation); declined");
-        Ok(ElicitResult::new(ElicitationAction::Decline))
+            .write("asked the person something (elicitation); closed without an answer");
+        // A refusal would be a choice of the person, who was not asked.
+        Ok(ElicitResult::new(ElicitationAction::Cancel))
     }
 
     async fn on_logging_message(

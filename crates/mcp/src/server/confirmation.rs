@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::may_answer::may_answer;
 
-/// The argument with the id of a pending call, to ask for its result. It approves nothing.
+/// The argument with the id of a pending call, to ask for its result. It approves nothing. Clients
+/// that can ask their users have it too: a question that is closed is answered elsewhere.
 pub(super) const CONFIRMATION_ID: &str = "confirmation_id";
 /// The only field of a form, and the name of the question.
 pub(super) const CONFIRM: &str = "confirm";
@@ -63,9 +64,9 @@ fn has_forms(capabilities: &ClientCapabilities) -> bool {
 pub(super) enum Answer {
     /// A literal yes.
     Yes,
-    /// Anything else that a person did.
+    /// Any other choice of a person.
     No,
-    /// No answer: the client could not ask, or not in time.
+    /// No choice: the question was closed, or could not be asked, or was not answered in time.
     Nothing,
 }
 
@@ -122,6 +123,7 @@ fn answer(result: &ElicitResult) -> Answer {
         .and_then(|content| content.get(CONFIRM));
     match (&result.action, confirmed) {
         (ElicitationAction::Accept, Some(Value::Bool(true))) => Answer::Yes,
+        (ElicitationAction::Cancel, _) => Answer::Nothing,
         _ => Answer::No,
     }
 }
@@ -168,11 +170,12 @@ mod tests {
             json!({"action": "accept", "content": {}}),
             json!({"action": "accept"}),
             json!({"action": "decline", "content": {"confirm": true}}),
-            json!({"action": "cancel"}),
         ] {
             assert_eq!(answered(no.clone()), Answer::No, "{no}");
         }
         for nothing in [
+            json!({"action": "cancel"}),
+            json!({"action": "cancel", "content": {"confirm": true}}),
             json!({"action": "yes"}),
             json!({}),
             json!(true),

@@ -10,7 +10,7 @@ use super::confirmation::{CONFIRMATION_ID, ConfirmationMode};
 pub(super) fn describe(definition: &ToolDefinition, mode: Option<ConfirmationMode>) -> Tool {
     let title = title_of(definition.name.as_str());
     let mut input = object(definition.parameters.clone());
-    if mode == Some(ConfirmationMode::Elsewhere) {
+    if mode.is_some() && !has_argument(definition, CONFIRMATION_ID) {
         add_id(&mut input);
     }
     let hints = definition.annotations;
@@ -73,8 +73,6 @@ fn output_schema(data: Option<&Value>, mode: Option<ConfirmationMode>) -> Value 
         properties["status"] =
             json!({ "type": "string", "enum": ["confirmation_required", "queued", "declined"] });
         properties["message"] = json!({ "type": "string", "description": "What to do now" });
-    }
-    if mode == Some(ConfirmationMode::Elsewhere) {
         properties[CONFIRMATION_ID] = json!({ "type": "string" });
         properties["preview"] = json!({ "type": "string", "description": "What would be touched" });
         properties["expires_at"] = json!({ "type": "string", "format": "date-time" });

@@ -70,7 +70,7 @@ pub(super) fn queued(question: &str) -> CallToolResult {
     CallToolResult::structured(json!({ "success": false, "status": "queued", "message": message }))
 }
 
-/// Returns the result of a call that was denied, or not answered.
+/// Returns the result of a call that was denied, or not answered and cannot wait.
 pub(super) fn declined(message: &str) -> CallToolResult {
     CallToolResult::structured(
         json!({ "success": false, "status": "declined", "message": message }),

@@ -326,21 +326,27 @@ impl Call<'_> {
         let mode = self
             .session
             .confirmation_mode(self.definition, self.context);
-        match (mode, again) {
-            (Some(ConfirmationMode::Elsewhere), _) => match self
-                .arguments
-                .shift_remove(CONFIRMATION_ID)
-            {
-                None => self.start_call(mode).await,
-                Some(Value::String(id)) => self.call_status(&id).await.into(),
-                Some(_) => failed(&format!("{CONFIRMATION_ID} is text; nothing was done")).into(),
-            },
-            (Some(ConfirmationMode::InputRequired), Some((state, responses))) => self
+        let id = match mode.is_some() && self.can_wait() {
+            true => self.arguments.shift_remove(CONFIRMATION_ID),
+            false => None,
+        };
+        match (mode, id, again) {
+            (Some(ConfirmationMode::InputRequired), _, Some((state, responses))) => self
                 .continue_call(&state, answer_to(&responses, CONFIRM))
                 .await
                 .into(),
-            (_, _) => self.start_call(mode).await,
+            (_, None | Some(Value::Null), _) => self.start_call(mode).await,
+            (_, Some(Value::String(id)), _) => self.call_status(&id).await.into(),
+            (_, Some(_), _) => {
+                failed(&format!("{CONFIRMATION_ID} is text; nothing was done")).into()
+            }
         }
+    }
+
+    /// Returns true if the call can wait for an answer elsewhere: its result is asked for with an
+    /// argument that the tool does not have itself.
+    fn can_wait(&self) -> bool {
+        !has_argument(self.definition, CONFIRMATION_ID)
     }
 
     /// Starts a call that was not confirmed yet.
@@ -411,17 +417,14 @@ impl Call<'_> {
         let until = pending
             .requested_at
             .checked_add(patience.unwrap_or(SignedDuration::MAX));
-        if until.is_ok_and(|until| until <= self.agent().now()) {
+        let is_late = until.is_ok_and(|until| until <= self.agent().now());
+        if is_late && answer != Answer::Nothing {
             self.withdraw(&key).await;
             return failed(
                 "nothing was done: the answer came too late. Call again, and ask the person again",
             );
         }
-        match answer {
-            // The client may still ask its user.
-            Answer::Nothing => not_agreed(answer),
-            Answer::Yes | Answer::No => self.answer(&key, &pending, answer).await,
-        }
+        self.answer(&key, &pending, answer).await
     }
 
     /// Carries out the user's answer to a pending call.
@@ -431,10 +434,17 @@ impl Call<'_> {
         pending: &PendingCall,
         answer: Answer,
     ) -> CallToolResult {
-        // A denied call must not wait on for an answer elsewhere.
-        if answer != Answer::Yes {
-            self.withdraw(key).await;
-            return not_agreed(answer);
+        match answer {
+            Answer::Yes => {}
+            // Nobody asks for the result of a call that was given up.
+            Answer::Nothing if self.can_wait() && !self.context.ct.is_cancelled() => {
+                return self.waiting_result(pending, key.conversation);
+            }
+            // A call that was denied must not wait on for an answer elsewhere.
+            Answer::No | Answer::Nothing => {
+                self.withdraw(key).await;
+                return not_agreed(answer);
+            }
         }
         let mut context = self.context_for(key);
         let outcome = self
@@ -535,7 +545,7 @@ impl Call<'_> {
 
 fn not_agreed(answer: Answer) -> CallToolResult {
     declined(match answer {
-        Answer::Nothing => "Nobody answered whether it may be done; nothing was done.",
+        Answer::Nothing => "The question was closed without an answer; nothing was done.",
         Answer::Yes | Answer::No => "The person did not agree; nothing was done. Do not ask again.",
     })
 }

@@ -272,6 +272,21 @@ async fn an_mcp_client_without_the_scope_is_not_asked_and_cannot_answer() {
         1,
         "{tasks:?}"
     );
+
+    // A question that the client closes waits on the page.
+    let closed =
+        json!({"requestState": state, "inputResponses": {"confirm": {"action": "cancel"}}});
+    let closed = call(&anna, "delete_task", milk.clone(), closed).await;
+    assert_eq!(
+        closed["structuredContent"]["confirmation_id"], *state,
+        "{closed}"
+    );
+    let waits = send(&service, &anna, "GET", "/v1/pending", &Value::Null).await;
+    let threads: Vec<_> = waits.body["pending"].as_array().unwrap().iter().collect();
+    assert!(
+        threads.iter().any(|waits| waits["thread_id"] == *state),
+        "{waits:?}"
+    );
     let done = call(&anna, "delete_task", milk, yes).await;
     assert_eq!(done["structuredContent"]["success"], json!(true), "{done}");
 }

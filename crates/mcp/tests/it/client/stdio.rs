@@ -481,7 +481,10 @@ async fn what_a_server_asks_for_is_declined() {
         answers["answers"][1]["error"]["message"],
         "this client does not offer roots/list"
     );
-    assert_eq!(answers["answers"][2]["result"]["action"], "decline");
+    assert_eq!(
+        answers["answers"][2]["result"]["action"], "cancel",
+        "nobody was asked, so nobody has said no"
+    );
     assert!(
         said.lock()
             .unwrap()

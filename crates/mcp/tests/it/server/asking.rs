@@ -225,6 +225,28 @@ async fn a_client_that_can_ask_its_person_asks_about_each_call() {
 }
 
 #[tokio::test]
+async fn a_question_of_a_turn_that_is_closed_waits_elsewhere() {
+    for version in [SESSIONS, SESSIONLESS] {
+        let world = world();
+        let closes = person(ElicitationAction::Cancel, None);
+        let client = Client::connect(&world.asked(), "ana", &version, closes).await;
+        with_tasks(&client).await;
+        let (failed, asked) = ask(&client, json!({"message": "drop it all"})).await;
+        assert!(
+            !failed && asked["status"] == "confirmation_required",
+            "{asked}"
+        );
+        assert_eq!(client.tasks().await.len(), 2, "nothing was done");
+        world.answer("ana", Verdict::Approved).await;
+        let id = &asked["confirmation_id"];
+        let again = json!({"message": "drop it all", "confirmation_id": id});
+        let (_, done) = ask(&client, again).await;
+        assert_eq!(done["data"]["answer"], "It is done.", "{done}");
+        assert!(client.tasks().await.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn a_client_without_sessions_brings_the_answers_with_the_next_call() {
     let world = world();
     let yes = person(ElicitationAction::Accept, Some(json!({"confirm": true})));

@@ -2,13 +2,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use adjutant_core::{Annotations, Policy, Tool, Verdict};
+use adjutant_core::port::Journal as _;
+use adjutant_core::{AgentName, Annotations, Policy, Tool, Verdict};
 use adjutant_tools::FunctionTool;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, ElicitationAction, RequestMetaObject};
 use serde_json::{Value, json};
 
-use super::harness::{Client, SESSIONLESS, SESSIONS, World, params, person};
+use super::harness::{Client, SESSIONLESS, SESSIONS, World, params, person, user};
 
 /// Asks for a deletion; gives the id of what waits.
 async fn asked(client: &Client, task: &str) -> String {
@@ -117,6 +118,16 @@ async fn an_id_is_for_one_call_of_one_user() {
         )
         .await;
     assert!(failed);
+    let (failed, new) = ana
+        .call(
+            "delete_task",
+            json!({ "task_id": "1", "confirmation_id": null }),
+        )
+        .await;
+    assert!(
+        !failed && new["confirmation_id"] != id.as_str(),
+        "null is no id: {new}"
+    );
     assert_eq!(
         (ana.tasks().await.len(), ben.tasks().await.len()),
         (2, 1),
@@ -254,10 +265,9 @@ async fn a_client_that_can_ask_does() {
             .iter()
             .find(|tool| tool.name == "delete_task")
             .unwrap();
-        assert!(
-            delete.input_schema["properties"]
-                .get("confirmation_id")
-                .is_none()
+        assert_eq!(
+            delete.input_schema["properties"]["confirmation_id"]["type"], "string",
+            "for a question that is closed"
         );
 
         let (failed, done) = client
@@ -271,8 +281,6 @@ async fn a_client_that_can_ask_does() {
 
 #[tokio::test]
 async fn anything_but_a_plain_yes_does_nothing() {
-    let failing: super::harness::Person =
-        Arc::new(|_| Err(ErrorData::internal_error("no screen", None)));
     for version in [SESSIONS, SESSIONLESS] {
         let people = [
             person(ElicitationAction::Accept, Some(json!({ "confirm": false }))),
@@ -283,24 +291,78 @@ async fn anything_but_a_plain_yes_does_nothing() {
             person(ElicitationAction::Accept, Some(json!({}))),
             person(ElicitationAction::Accept, None),
             person(ElicitationAction::Decline, Some(json!({ "confirm": true }))),
-            person(ElicitationAction::Cancel, None),
-            Some(failing.clone()),
         ];
         for (number, person) in people.into_iter().enumerate() {
             let world = World::new();
             let client = Client::connect(&world.server(), "ana", &version, person).await;
             client.add(&["Buy milk"]).await;
-            let arguments = params("delete_task", json!({ "task_id": "milk" }));
-            // A client whose person cannot be asked may give up by itself.
-            if let Ok(result) = client.peer.call_tool(arguments).await {
-                let (failed, content) = client.checked("delete_task", result);
-                assert!(
-                    !failed && content["status"] == "declined",
-                    "{number}: {content}"
-                );
-            }
+            let (failed, content) = client
+                .call("delete_task", json!({ "task_id": "milk" }))
+                .await;
+            assert!(
+                !failed && content["status"] == "declined",
+                "{number}: {content}"
+            );
             assert_eq!(client.tasks().await, ["Buy milk"], "{number}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_is_closed_without_an_answer_waits_elsewhere() {
+    let failing: super::harness::Person =
+        Arc::new(|_| Err(ErrorData::internal_error("no screen", None)));
+    for (version, person) in [
+        (SESSIONS, person(ElicitationAction::Cancel, None)),
+        (SESSIONLESS, person(ElicitationAction::Cancel, None)),
+        (SESSIONS, Some(failing)),
+    ] {
+        for (verdict, left) in [(Verdict::Approved, 0), (Verdict::Denied, 1)] {
+            let world = World::new();
+            let client = Client::connect(&world.server(), "ana", &version, person.clone()).await;
+            client.add(&["Buy milk"]).await;
+            let id = asked(&client, "milk").await;
+            let (_, still) = again(&client, "milk", &id).await;
+            assert_eq!(still["status"], "confirmation_required", "{still}");
+            assert_eq!(client.tasks().await, ["Buy milk"], "nothing was done");
+            world.answer("ana", verdict).await;
+            let (failed, done) = again(&client, "milk", &id).await;
+            assert!(!failed, "{done}");
+            assert_eq!(done["success"], json!(left == 0), "{done}");
+            assert_eq!(client.tasks().await.len(), left);
+        }
+    }
+}
+
+/// The id of a call that waits cannot be given to a tool with an argument of that name.
+#[tokio::test]
+async fn a_question_about_a_tool_with_an_id_of_its_own_is_closed_for_good() {
+    let world = World::new();
+    let tool = FunctionTool::new(
+        "launch",
+        "Launches.",
+        json!({"type": "object", "properties": {"confirmation_id": {"type": "string"}}}),
+        |_, _| std::future::ready(Ok(json!("launched"))),
+    );
+    let tool: Arc<dyn Tool> = Arc::new(tool.unwrap().annotated(Annotations {
+        destructive: true,
+        ..Annotations::default()
+    }));
+    let server = world.builder(vec![tool], Policy::default()).build();
+    for version in [SESSIONS, SESSIONLESS] {
+        let closes = person(ElicitationAction::Cancel, None);
+        let client = Client::connect(&server, "ana", &version, closes).await;
+        let (failed, closed) = client
+            .call("launch", json!({"confirmation_id": "of its own"}))
+            .await;
+        assert!(!failed && closed["status"] == "declined", "{closed}");
+        let message = closed["message"].as_str().unwrap();
+        assert!(message.contains("closed without an answer"), "{message}");
+        let waits = world
+            .store
+            .parked(&AgentName::adjutant(), Some(&user("ana")))
+            .await;
+        assert!(waits.unwrap().is_empty());
     }
 }
 
