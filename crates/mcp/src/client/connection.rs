@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use crate::lock::lock;
 
 /// Most tools of one server. All of them are part of every request to the model.
 pub(super) const TOOLS_MAX: usize = 512;
-/// Most pages of a list of tools, so that a server cannot page endlessly.
+/// Most pages of a list of tools, so that a server cannot page endlessly, with or without tools.
 const PAGES_MAX: usize = 100;
 /// Most characters of a server's instructions, which are part of every request to the model.
 const INSTRUCTIONS_MAX: usize = 2_000;
@@ -252,10 +253,16 @@ where
     T: IntoTransport<RoleClient, E, A>,
     E: Error + Send + Sync + 'static,
 {
+    let is_greeted = AtomicBool::new(false);
+    let unanswered = || match is_greeted.load(Ordering::Relaxed) {
+        true => "no answer to the request for its tools",
+        false => "no answer to the handshake",
+    };
     let info = async {
         let running = serve_client_with_lifecycle(setup.handler.clone(), transport, lifecycle)
             .await
             .map_err(|error| handshake_failed(&error))?;
+        is_greeted.store(true, Ordering::Relaxed);
         let listed = list(running.peer()).await.map_err(|error| {
             ConnectError::new(format!("it does not list its tools: {}", message(&error)))
         })?;
@@ -282,7 +289,8 @@ where
         if !is_told && last_sign.0.elapsed() >= limit {
             is_told = true;
             let mut reason = format!(
-                "no answer to the handshake, and no sign of life for {seconds} s (start_timeout)"
+                "{}, and no sign of life for {seconds} s (start_timeout)",
+                unanswered()
             );
             if let Some(process) = &mut process {
                 reason = format!("{reason}; {}", process.explain().await);
@@ -292,7 +300,8 @@ where
         if began.elapsed() >= limit * LIMITS_MAX {
             let seconds = (limit * LIMITS_MAX).as_secs_f64();
             break Err(ConnectError::new(format!(
-                "no answer to the handshake within {seconds} s ({LIMITS_MAX} times start_timeout)"
+                "{} within {seconds} s ({LIMITS_MAX} times start_timeout)",
+                unanswered()
             )));
         }
     };
@@ -423,13 +432,15 @@ pub(super) async fn list(peer: &Peer<RoleClient>) -> Result<ListedTools, Service
             break;
         }
     }
-    // A server that pages endlessly has more, too.
-    let more = cursor.is_some() || tools.len() > TOOLS_MAX;
+    let more = match cursor {
+        _ if tools.len() > TOOLS_MAX => Some(format!("it has more than {TOOLS_MAX} tools")),
+        Some(_) => Some(format!("its list of tools has more than {PAGES_MAX} pages")),
+        None => None,
+    };
     tools.truncate(TOOLS_MAX);
     Ok(ListedTools {
         tools,
-        cut: more
-            .then(|| format!("it has more than {TOOLS_MAX} tools; only the first are looked at")),
+        cut: more.map(|more| format!("{more}; only the first are looked at")),
     })
 }
 

@@ -33,6 +33,8 @@ struct Inner {
     /// The refusal of requests in a session that is lost. `None`: 404 without words.
     lost: Option<Refusal>,
     redirects: bool,
+    /// Times that the newer handshake is answered with an empty result.
+    empty_handshakes: usize,
     seen: Vec<(String, String)>,
 }
 
@@ -128,6 +130,10 @@ async fn answer(
         let reply = |result: Value| {
             axum::Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
         };
+        if message["method"] == "server/discover" && inner.empty_handshakes > 0 {
+            inner.empty_handshakes -= 1;
+            return reply(json!({})).into_response();
+        }
         if message["method"] == "initialize" {
             inner.greetings += 1;
             let session = format!("session-{}", inner.greetings);
@@ -386,6 +392,18 @@ async fn a_server_of_the_older_transport_is_named_so() {
         reason.contains("older HTTP+SSE") && !reason.contains("html"),
         "{reason}"
     );
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_server_that_answers_the_newer_handshake_with_nothing_is_greeted_in_the_older_way() {
+    let counter = Counter::default();
+    counter.with(|inner| inner.empty_handshakes = 1);
+    let (address, serving) = counter.serve().await;
+    let servers = started(remote(address, "t0ken-9")).await;
+    assert_eq!(call(&servers, "counter__add").await, Ok(json!("1")));
+    counter.with(|inner| assert_eq!((inner.empty_handshakes, inner.greetings), (0, 1)));
+    servers.stop().await;
     serving.abort();
 }
 

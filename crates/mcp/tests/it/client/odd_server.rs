@@ -43,7 +43,7 @@ fn main() {
             }
         }
         "newer" | "usual" | "silent" | "stubborn" | "refusing" | "endless" | "circle"
-        | "schemas" | "no_tools" | "ours" => {}
+        | "empty_pages" | "unlisted" | "schemas" | "no_tools" | "ours" => {}
         other => panic!("no mode {other:?}"),
     }
     let mut server = Server {
@@ -138,6 +138,7 @@ impl Server {
     fn list(&self, id: &Value, message: &Value) {
         let tools = match self.mode.as_str() {
             "no_tools" => return refuse(id, -32601, "no tools here"),
+            "unlisted" => return,
             "endless" => {
                 let page: u64 = message["params"]["cursor"]
                     .as_str()
@@ -151,6 +152,11 @@ impl Server {
                     id,
                     json!({"tools": tools, "nextCursor": (page + 1).to_string()}),
                 );
+            }
+            // A new cursor each time, and nothing on the pages.
+            "empty_pages" => {
+                let page = message["params"]["cursor"].as_str().unwrap_or("p");
+                return answer(id, json!({"tools": [], "nextCursor": format!("{page}.")}));
             }
             "circle" => {
                 let tool = |name: &str| json!({"name": name, "inputSchema": {}});

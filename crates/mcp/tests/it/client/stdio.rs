@@ -561,8 +561,23 @@ async fn lists_end_and_no_tools_are_no_failure() {
         "{:?}",
         report(&servers).warnings
     );
+    let servers = started(odd("empty_pages")).await;
+    assert_eq!(
+        report(&servers).warnings,
+        ["its list of tools has more than 100 pages; only the first are looked at"]
+    );
     let servers = started(odd("no_tools")).await;
     assert!(servers.tools().is_empty());
+    let mut unlisted = odd("unlisted");
+    unlisted.start_timeout = Duration::from_millis(300);
+    let servers = start(unlisted).await.unwrap();
+    let Health::Failed { reason } = report(&servers).health else {
+        panic!("it lists nothing")
+    };
+    assert!(
+        reason.starts_with("no answer to the request for its tools, and no sign of life for 0.3 s"),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
