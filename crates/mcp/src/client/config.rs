@@ -145,6 +145,26 @@ pub enum Transport {
     Remote(Remote),
 }
 
+impl Transport {
+    /// Returns the program, or the URL without user, password and query.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Child(child) => child.program.display().to_string(),
+            Self::Remote(remote) => match reqwest::Url::parse(&remote.url) {
+                Ok(mut url) => {
+                    // Both fail only for a URL that can have neither, such as `data:`.
+                    let _ = url.set_username("");
+                    let _ = url.set_password(None);
+                    url.set_query(None);
+                    url.set_fragment(None);
+                    url.to_string()
+                }
+                Err(_) => "not an address".to_owned(),
+            },
+        }
+    }
+}
+
 /// A server that runs as a child process.
 #[derive(Debug, Clone)]
 pub struct Child {

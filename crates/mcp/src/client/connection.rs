@@ -450,7 +450,7 @@ async fn is_old_sse(remote: &Remote, client: &reqwest::Client) -> bool {
         return false;
     };
     let token = remote.bearer.as_ref().map(|token| token.expose_secret());
-    let asked = speaks_old_sse(client, &remote.url, token, &headers);
+    let asked = speaks_old_sse(client, &remote.url, token, headers);
     tokio::time::timeout(PROBE_TIMEOUT, asked)
         .await
         .unwrap_or(false)

@@ -12,7 +12,7 @@ use futures::stream::{BoxStream, Stream, StreamExt as _};
 use reqwest::header::{
     ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use reqwest::{Response, StatusCode};
+use reqwest::{RequestBuilder, Response, StatusCode};
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
 };
@@ -33,6 +33,8 @@ const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
 /// Most characters of the words of a refusal that is no JSON-RPC error.
 const WORDS_MAX: usize = 300;
+/// Most characters of the time after which a server wants to be asked again.
+const WAIT_MAX: usize = 40;
 /// Most requests whose sessions are being made anew.
 const RENEWALS_MAX: usize = 1_024;
 
@@ -192,15 +194,12 @@ impl StreamableHttpClient for HttpClient {
             in_session: session.is_some(),
             is_repeated,
         };
-        let mut request = self
+        let request = self
             .client
             .post(uri.as_ref())
             .header(ACCEPT, format!("{EVENT_STREAM}, {JSON}"))
-            .header(CONTENT_TYPE, JSON)
-            .headers(headers.into_iter().collect());
-        if let Some(token) = token {
-            request = request.bearer_auth(token);
-        }
+            .header(CONTENT_TYPE, JSON);
+        let mut request = with_access(request, token.as_deref(), headers);
         if let Some(session) = session {
             request = request.header(SESSION_ID, session.as_ref());
         }
@@ -229,11 +228,7 @@ impl StreamableHttpClient for HttpClient {
         let body = read(response, limits.max_json_response_size).await?;
         let body = keep_execution(&body);
         let mut answer: ServerJsonRpcMessage = serde_json::from_slice(&body).map_err(|error| {
-            let begins: String = String::from_utf8_lossy(&body)
-                .chars()
-                .take(WORDS_MAX)
-                .collect();
-            let begins = one_line(&begins);
+            let begins = excerpt(&String::from_utf8_lossy(&body), WORDS_MAX);
             StreamableHttpError::UnexpectedServerResponse(
                 format!("an answer that is not one of JSON-RPC ({error}): {begins}").into(),
             )
@@ -324,13 +319,12 @@ fn words(
         }
         Err(_) => body.into_owned(),
     };
-    let own: String = one_line(&own).chars().take(WORDS_MAX).collect();
+    let own = excerpt(&own, WORDS_MAX);
     if !own.is_empty() {
         said.push_str(&format!(": {own}"));
     }
     if let Some(wait) = retry_after {
-        let wait: String = one_line(&wait).chars().take(40).collect();
-        said.push_str(&format!(" (retry after: {wait})"));
+        said.push_str(&format!(" (retry after: {})", excerpt(&wait, WAIT_MAX)));
     }
     said
 }
@@ -452,22 +446,34 @@ pub(super) async fn speaks_old_sse(
     client: &reqwest::Client,
     uri: &str,
     token: Option<&str>,
-    headers: &HashMap<HeaderName, HeaderValue>,
+    headers: HashMap<HeaderName, HeaderValue>,
 ) -> bool {
-    let mut request = client.get(uri).header(ACCEPT, EVENT_STREAM);
-    for (name, value) in headers {
-        request = request.header(name, value);
-    }
-    if let Some(token) = token {
-        request = request.bearer_auth(token);
-    }
-    match request.send().await {
+    let request = client.get(uri).header(ACCEPT, EVENT_STREAM);
+    match with_access(request, token, headers).send().await {
         Ok(response) if response.status().is_success() => {
             let content_type = text(response.headers(), CONTENT_TYPE);
             is_media_type(content_type.as_deref(), EVENT_STREAM)
         }
         Ok(_) | Err(_) => false,
     }
+}
+
+/// Adds the token and the configured headers.
+fn with_access(
+    request: RequestBuilder,
+    token: Option<&str>,
+    headers: HashMap<HeaderName, HeaderValue>,
+) -> RequestBuilder {
+    let request = request.headers(headers.into_iter().collect());
+    match token {
+        Some(token) => request.bearer_auth(token),
+        None => request,
+    }
+}
+
+/// Returns the beginning of a text as one line.
+fn excerpt(text: &str, chars_max: usize) -> String {
+    one_line(text).chars().take(chars_max).collect()
 }
 
 fn challenge(headers: &HeaderMap) -> Option<String> {

@@ -40,6 +40,7 @@
 //! ```
 
 mod backoff; // reconnection policy
+mod call; // one call of a server's tool
 mod config; // configuration of a server
 mod connection; // handshake and one connection
 mod definition; // conversion of tool definitions
@@ -48,6 +49,7 @@ mod handler; // a server's requests to its client
 mod http; // requests to remote servers, and their refusals
 mod log; // rate limit for a server's output
 mod names; // unique names of tools
+mod offered; // tools of a server as agreed to, and now
 mod offers; // prompts and resources of a server
 mod pins; // accepted tool definitions
 mod process; // a server as a child process
@@ -55,7 +57,7 @@ mod process_group; // ending a child and its descendants
 mod reads; // tools whose names say that they only read
 mod report; // state of servers and tools
 mod result; // conversion of results
-mod server; // supervision and calls of one server
+mod server; // supervision of one server
 mod server_message; // what the library drops from messages
 mod servers; // all servers of an agent
 mod throttle; // limit on a server's requests

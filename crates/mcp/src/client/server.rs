@@ -5,38 +5,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjutant_core::{Arguments, CancellationToken, Schema, ToolContext, ToolError};
+use adjutant_core::{Arguments, CancellationToken, ToolContext, ToolError};
 use rmcp::Peer;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientNotification, ClientRequest,
-    CustomNotification, ErrorCode, ErrorData, RequestId, RequestParamsMeta as _, ServerResult,
-    Tool,
-};
-use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
+use rmcp::model::Tool;
+use rmcp::service::RoleClient;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::call::Call;
 use super::connection::{Connection, ConnectionSetup, ListedTools, ServerInfo, list};
-use super::definition::one_line;
-use super::failure::{is_certainly_unsent, is_lost_with_session, message, transport_message};
-use super::pins::{Accepted, definition_digest};
-use super::reads::is_unannotated_read;
-use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, ServerName, Transport, result};
-use crate::extension;
+use super::failure::message;
+use super::offered::Offered;
+use super::pins::Accepted;
+use super::{Health, PinnedTools, Pins, ServerConfig, result};
 use crate::lock::lock;
 
-/// Time to wait for an answer after a call was cancelled.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most names of changed tools in a notice.
-const NAMED_MAX: usize = 10;
-/// Most characters of a name in a notice.
-const NAME_MAX: usize = 64;
-/// Most characters of the reason for which a result does not fit.
-const REASON_MAX: usize = 200;
-/// Most characters of a server's words about a call that it refuses.
-const REFUSAL_MAX: usize = 1_000;
 /// The default of a turn's `tool_timeout`. A call that waits for its server must end earlier.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -73,30 +58,6 @@ impl State {
     }
 }
 
-#[derive(Default)]
-struct Offered {
-    software: Option<String>,
-    /// The registered tools: as they were accepted, if they are pinned.
-    tools: Vec<Tool>,
-    /// The last list of tools, `None` before the first.
-    now: Option<Vec<Tool>>,
-    /// Names of tools that were added, removed or changed since.
-    changed: BTreeSet<String>,
-    /// The instructions that the model gets: as they were accepted, if they are pinned.
-    instructions: Option<String>,
-    /// The instructions of the last handshake.
-    instructions_now: Option<String>,
-    /// Tools that only read, by the person's word. `None`: the person was not asked.
-    trusted_reads: Option<BTreeSet<String>>,
-    /// Tools whose results did not fit their output schemas.
-    odd_results: BTreeSet<String>,
-    /// Notices that were not taken yet.
-    notices: Vec<String>,
-    /// The notice of the last change of tools. Only one is kept: a server may change them all the
-    /// time.
-    change: Option<String>,
-}
-
 impl Server {
     pub(super) fn new(
         config: ServerConfig,
@@ -131,11 +92,7 @@ impl Server {
         };
         let pinned = pinned.inspect_err(|reason| self.set_failed(reason))?;
         if let Some(accepted) = &pinned {
-            let mut offered = lock(&self.offered);
-            offered.tools.clone_from(&accepted.tools);
-            offered.instructions.clone_from(&accepted.instructions);
-            offered.trusted_reads.clone_from(&accepted.trusted_reads);
-            drop(offered);
+            lock(&self.offered).register_accepted(accepted);
             // A person has agreed to these tools before, so the agent need not wait for the server.
             if !self.config.required {
                 self.set_health(Health::Starting);
@@ -196,11 +153,9 @@ impl Server {
         };
         if !is_pinned {
             // Before `handshake`, which compares the present tools with these.
-            let mut offered = lock(&self.offered);
-            offered.tools.clone_from(&listed.tools);
-            offered.instructions.clone_from(&info.instructions);
-            drop(offered);
-            self.pin(&listed.tools, info.instructions.as_deref());
+            let instructions = info.instructions.as_deref();
+            lock(&self.offered).register(&listed.tools, instructions);
+            self.pin(&listed.tools, instructions);
         }
         self.handshake(info);
         self.set_connected(&connection);
@@ -313,8 +268,8 @@ impl Server {
         self.notify(notices);
     }
 
-    fn notify(&self, notices: String) {
-        lock(&self.offered).notices.push(notices);
+    fn notify(&self, notice: String) {
+        lock(&self.offered).notify(notice);
         self.has_notices.notify_one();
     }
 
@@ -325,11 +280,7 @@ impl Server {
             tools = info.listed.tools.len(),
             "connected to the MCP server"
         );
-        let mut offered = lock(&self.offered);
-        offered.software = info.software;
-        offered.instructions_now = info.instructions;
-        let is_changed = offered.instructions_now != offered.instructions;
-        drop(offered);
+        let is_changed = lock(&self.offered).greet(&info);
         if let (true, Some(pins)) = (is_changed, &self.pins) {
             self.notify(format!(
                 "what it tells the model about its tools has changed since it was agreed to, and is not used; to look at the change and agree to it: {}",
@@ -339,69 +290,9 @@ impl Server {
         self.compare(info.listed.tools);
     }
 
-    /// Takes the notices for a person.
-    pub(super) fn take_notices(&self) -> Vec<String> {
-        let mut offered = lock(&self.offered);
-        let mut notices = std::mem::take(&mut offered.notices);
-        notices.extend(offered.change.take());
-        notices
-    }
-
-    /// Returns the tools that differ from those registered, and all present tools to be accepted.
-    /// Both are of one moment, so that a person accepts only what was shown. `None`: the server has
-    /// not listed its tools.
-    pub(super) fn changes(&self) -> Option<(Vec<ChangedTool>, PinnedTools)> {
-        let offered = lock(&self.offered);
-        let now = offered.now.as_deref()?;
-        let find = |tools: &[Tool], name: &str| {
-            tools
-                .iter()
-                .find(|tool| tool.name == name)
-                .map(|tool| json!(tool))
-        };
-        let changed = offered.changed.iter().map(|name| ChangedTool {
-            name: name.clone(),
-            before: find(&offered.tools, name),
-            now: find(now, name),
-        });
-        let mut changed: Vec<ChangedTool> = changed.collect();
-        if offered.instructions != offered.instructions_now {
-            let text =
-                |text: &Option<String>| text.as_ref().map(|text| json!({"description": text}));
-            changed.push(ChangedTool {
-                name: "what it tells the model about its tools".to_owned(),
-                before: text(&offered.instructions),
-                now: text(&offered.instructions_now),
-            });
-        }
-        let mut pinned = PinnedTools::new(&self.config, now, offered.instructions_now.as_deref());
-        pinned.trusted_reads = offered.trusted_reads.clone().map(|mut reads| {
-            // A tool that has changed is another one.
-            reads.retain(|name| !offered.changed.contains(name));
-            reads
-        });
-        Some((changed, pinned))
-    }
-
-    /// Returns the instructions for the model: as they were accepted, if they are pinned.
-    pub(super) fn instructions(&self) -> Option<String> {
-        lock(&self.offered).instructions.clone()
-    }
-
-    /// Returns the tools that only read by the person's word. `None`: the person was not asked.
-    pub(super) fn trusted_reads(&self) -> Option<BTreeSet<String>> {
-        lock(&self.offered).trusted_reads.clone()
-    }
-
-    /// Returns the registered tools that say by their names that they only read, and that nobody
-    /// says anything about.
-    pub(super) fn unannotated_reads(&self) -> BTreeSet<String> {
-        let offered = lock(&self.offered);
-        let reads = offered
-            .tools
-            .iter()
-            .filter(|tool| is_unannotated_read(tool, &self.config.rules));
-        reads.map(|tool| tool.name.to_string()).collect()
+    /// Reads what the server offers. It is locked meanwhile.
+    pub(super) fn offered<T>(&self, read: impl FnOnce(&mut Offered) -> T) -> T {
+        read(&mut lock(&self.offered))
     }
 
     /// Stores the person's answer about the tools that say that they only read.
@@ -414,7 +305,7 @@ impl Server {
         let mut pinned = pins.load(name)?.ok_or("its tools were not accepted")?;
         pinned.trusted_reads = Some(reads.clone());
         pins.save(name, &pinned)?;
-        lock(&self.offered).trusted_reads = Some(reads);
+        lock(&self.offered).trust_reads(reads);
         Ok(())
     }
 
@@ -445,37 +336,8 @@ impl Server {
         let _ = states.wait_for(|state| wanted(&state.health())).await;
     }
 
-    pub(super) fn software(&self) -> Option<String> {
-        lock(&self.offered).software.clone()
-    }
-
-    pub(super) fn changed(&self) -> Vec<String> {
-        lock(&self.offered).changed.iter().cloned().collect()
-    }
-
-    /// Returns the program, or the URL without user, password and query.
-    pub(super) fn place(&self) -> String {
-        match &self.config.via {
-            Transport::Child(child) => child.program.display().to_string(),
-            Transport::Remote(remote) => match reqwest::Url::parse(&remote.url) {
-                Ok(mut url) => {
-                    // Both fail only for a URL that can have neither, such as `data:`.
-                    let _ = url.set_username("");
-                    let _ = url.set_password(None);
-                    url.set_query(None);
-                    url.set_fragment(None);
-                    url.to_string()
-                }
-                Err(_) => "not an address".to_owned(),
-            },
-        }
-    }
-
-    /// Calls a tool, with the context's trace in `_meta`. `harmless`: the tool changes nothing, so
-    /// a lost answer is no doubt.
-    ///
-    /// When cancelled, it notifies the server and, unless the tool is harmless, waits a little for
-    /// an answer. When dropped, it notifies the server.
+    /// Calls a tool. `harmless`: the tool changes nothing, so a lost answer is no doubt. When
+    /// dropped, it notifies the server.
     ///
     /// # Errors
     /// [`ToolError::Failed`] or [`ToolError::Invalid`] if the call was not carried out or the
@@ -499,65 +361,23 @@ impl Server {
         // The server may have been restarted while this call waited, and may have listed other
         // tools.
         self.check_unchanged(tool)?;
-        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        if let Some(trace) = &context.trace {
-            params.set_traceparent(&trace.traceparent());
-            trace
-                .tracestate()
-                .into_iter()
-                .for_each(|state| params.set_tracestate(state));
-        }
-        if is_adjutant(&peer) {
-            let conversation = context.conversation.to_string();
-            params
-                .meta_mut()
-                .get_or_insert_default()
-                .insert(extension::CALLED_IN.to_owned(), conversation.into());
-        }
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let sent = peer
-            .send_cancellable_request(request, PeerRequestOptions::no_options())
-            .await;
-        // The queue in front of the connection was closed, so the request did not leave this
-        // process.
-        let handle = sent.map_err(|_| {
-            ToolError::failed(format!(
-                "the MCP server {server} has just gone; nothing was sent to it"
-            ))
-        })?;
-        // Kept until the answer: dropping it ends the subscription.
-        let _subscription = self
-            .setup
-            .handler
-            .progress
-            .subscribe(handle.progress_token.clone(), context.progress.clone());
-        let mut cancel_on_drop = CancelOnDrop {
-            request: Some((peer, handle.id.clone())),
+        let call = Call {
+            server,
+            handler: &self.setup.handler,
+            tool,
+            harmless,
         };
-        let mut answer = handle.rx;
-        tokio::select! {
-            answer = &mut answer => {
-                cancel_on_drop.request = None;
-                return self.decode_answer(tool, answer, harmless);
-            }
-            () = context.cancelled.cancelled() => {}
+        let Some(answer) = call.send(peer, arguments, context).await? else {
+            return Ok(json!([]));
+        };
+        let misfit = lock(&self.offered).misfit(tool, &answer);
+        if let Some(reason) = misfit {
+            // It counts nevertheless: the call was carried out.
+            self.notify(format!(
+                "a result of {tool} does not fit the output schema of the tool, and was used all the same: {reason}"
+            ));
         }
-        let stopped = format!("{tool} of the MCP server {server}: it was stopped");
-        if harmless {
-            // A harmless call is not in doubt, so its end need not be awaited.
-            drop(cancel_on_drop);
-            return Err(unanswered(&stopped, harmless));
-        }
-        cancel_on_drop.cancel().await;
-        match tokio::time::timeout(CANCEL_TIMEOUT, answer).await {
-            // An error says that the call stopped, not how far it had come.
-            Ok(Ok(Ok(answer))) => self.decode_answer(tool, Ok(Ok(answer)), harmless),
-            Ok(_) => Err(unanswered(&format!("{stopped} half-way"), harmless)),
-            Err(_) => {
-                let message = format!("{stopped}, and the server did not say what became of it");
-                Err(unanswered(&message, harmless))
-            }
-        }
+        result::decode(answer, self.config.result_bytes_max)
     }
 
     /// Checks that the tool is the one that was registered.
@@ -565,7 +385,7 @@ impl Server {
     /// # Errors
     /// The tool was changed or removed since.
     fn check_unchanged(&self, tool: &str) -> Result<(), ToolError> {
-        if !lock(&self.offered).changed.contains(tool) {
+        if !lock(&self.offered).changed().contains(tool) {
             return Ok(());
         }
         let server = &self.config.name;
@@ -580,81 +400,6 @@ impl Server {
                  the agent has to be started again to use it"
             ),
         }))
-    }
-
-    /// Tells once for each tool that its result does not fit its own output schema. The result
-    /// counts nevertheless: the call was carried out.
-    fn check_output(&self, tool: &str, answer: &CallToolResult) {
-        let (Some(data), None | Some(false)) = (&answer.structured_content, answer.is_error) else {
-            return;
-        };
-        let schema = {
-            let offered = lock(&self.offered);
-            let found = offered.tools.iter().find(|known| known.name == tool);
-            found.and_then(|tool| tool.output_schema.clone())
-        };
-        let Some(schema) = schema else { return };
-        // One that cannot be used promises nothing.
-        let Ok(schema) = Schema::compile(&Value::Object((*schema).clone())) else {
-            return;
-        };
-        if let Err(error) = schema.check(data)
-            && lock(&self.offered).odd_results.insert(tool.to_owned())
-        {
-            let error: String = one_line(&error).chars().take(REASON_MAX).collect();
-            self.notify(format!(
-                "a result of {tool} does not fit the output schema of the tool, and was used all the same: {error}"
-            ));
-        }
-    }
-
-    fn decode_answer(
-        &self,
-        tool: &str,
-        answer: Result<Result<ServerResult, ServiceError>, oneshot::error::RecvError>,
-        harmless: bool,
-    ) -> Result<Value, ToolError> {
-        let server = &self.config.name;
-        let message = match answer {
-            Ok(Ok(ServerResult::CallToolResult(answer))) => {
-                self.check_output(tool, &answer);
-                return result::decode(answer, self.config.result_bytes_max);
-            }
-            // A tool that returns nothing, from a server that leaves out `content`.
-            Ok(Ok(ServerResult::EmptyResult(_))) => return Ok(json!([])),
-            Ok(Ok(ServerResult::InputRequiredResult(_))) => {
-                return Err(ToolError::failed(format!(
-                    "{tool} asks for further input, which is not given here; it was not carried out"
-                )));
-            }
-            Ok(Ok(ServerResult::CreateTaskResult(_))) => format!(
-                "the MCP server {server} carries {tool} out later, which cannot be followed here"
-            ),
-            Ok(Ok(_)) => format!("the MCP server {server} gave {tool} an answer that is none"),
-            Ok(Err(ServiceError::McpError(error))) if is_lost_with_session(&error) => format!(
-                "the session with the MCP server {server} was lost before {tool} was answered"
-            ),
-            Ok(Err(ServiceError::McpError(error))) => {
-                return Err(refused(server, &error));
-            }
-            Ok(Err(ServiceError::TransportSend(error))) if is_certainly_unsent(&error) => {
-                return Err(ToolError::failed(format!(
-                    "the MCP server {server} did not take the request ({}); it was not carried out",
-                    transport_message(&error)
-                )));
-            }
-            Ok(Err(error)) => {
-                let error = message(&error);
-                warn!(%server, tool, error, "the MCP server did not answer");
-                self.setup.handler.log.write(&error);
-                format!("the MCP server {server} did not answer {tool} ({error})")
-            }
-            Err(_) => {
-                warn!(%server, tool, "the MCP server ended before it answered");
-                format!("the MCP server {server} ended before it answered {tool}")
-            }
-        };
-        Err(unanswered(&message, harmless))
     }
 
     /// Returns an open connection, waiting for one if the server is being started.
@@ -784,81 +529,12 @@ impl Server {
 
     /// Compares the present tools with those registered.
     fn compare(&self, now: Vec<Tool>) {
-        let mut offered = lock(&self.offered);
-        let digests = |tools: &[Tool]| -> BTreeSet<(String, String)> {
-            tools
-                .iter()
-                .map(|tool| (tool.name.to_string(), definition_digest(tool)))
-                .collect()
-        };
-        let (then, today) = (digests(&offered.tools), digests(&now));
-        let changed: BTreeSet<String> = then
-            // What is on one side only was added, removed or changed.
-            .symmetric_difference(&today)
-            .map(|(name, _)| name.clone())
-            .collect();
-        if let Some(pins) = self
-            .pins
-            .as_ref()
-            .filter(|_| !changed.is_empty() && changed != offered.changed)
-        {
-            let name = |name: &String| one_line(&name.chars().take(NAME_MAX).collect::<String>());
-            let names: Vec<String> = changed.iter().take(NAMED_MAX).map(name).collect();
-            let more = if changed.len() > NAMED_MAX {
-                ", …"
-            } else {
-                ""
-            };
-            offered.change = Some(format!(
-                "tools that changed since they were agreed to are not used: {}{more}; to look at the change and agree to it: {}",
-                names.join(", "),
-                pins.how_to_accept(&self.config.name)
-            ));
+        let name = &self.config.name;
+        let how_to_accept = self.pins.as_ref().map(|pins| pins.how_to_accept(name));
+        if lock(&self.offered).compare(now, how_to_accept.as_deref()) {
             self.has_notices.notify_one();
         }
-        offered.changed = changed;
-        // Both change under one lock, so that a person accepts what was compared.
-        offered.now = Some(now);
     }
-}
-
-/// Returns the error of a call that the server refuses, with the server's words.
-fn refused(server: &ServerName, error: &ErrorData) -> ToolError {
-    let data = error.data.as_ref().map(ToString::to_string);
-    let data = data.map(|data| format!(" ({data})")).unwrap_or_default();
-    let words = one_line(&format!("{}{data}", error.message));
-    // They go to a model and to terminals.
-    let words: String = words.chars().take(REFUSAL_MAX).collect();
-    if error.code == ErrorCode::INVALID_PARAMS {
-        ToolError::invalid(format!(
-            "the MCP server {server} refuses the arguments: {words}"
-        ))
-    } else {
-        ToolError::failed(format!("the MCP server {server} says: {words}"))
-    }
-}
-
-/// Returns the error of a call that may have been carried out. `harmless`: it changes nothing.
-fn unanswered(message: &str, harmless: bool) -> ToolError {
-    if harmless {
-        ToolError::failed(format!(
-            "{message}; it changes nothing and can be called again"
-        ))
-    } else {
-        ToolError::Unknown {
-            message: format!("{message}; it may or may not have been carried out"),
-        }
-    }
-}
-
-/// Returns true if the server is one of ours, which has to know the conversation of the calling
-/// agent.
-fn is_adjutant(peer: &Peer<RoleClient>) -> bool {
-    let info = peer.peer_info();
-    let experimental = info
-        .as_ref()
-        .and_then(|info| info.capabilities.experimental.as_ref());
-    experimental.is_some_and(|known| known.contains_key(extension::SERVER))
 }
 
 fn count(tools: usize) -> String {
@@ -866,38 +542,5 @@ fn count(tools: usize) -> String {
         "1 tool".to_owned()
     } else {
         format!("{tools} tools")
-    }
-}
-
-/// A request that is cancelled at the server when this is dropped.
-struct CancelOnDrop {
-    request: Option<(Peer<RoleClient>, RequestId)>,
-}
-
-impl CancelOnDrop {
-    /// Sends the cancellation by hand: the library's own function also discards an answer that
-    /// still comes.
-    fn cancel(&mut self) -> impl Future<Output = ()> + Send + use<> {
-        let request = self.request.take();
-        async move {
-            if let Some((peer, id)) = request {
-                let params = json!({ "requestId": id, "reason": "nobody waits for it any more" });
-                let cancelled = CustomNotification::new("notifications/cancelled", Some(params));
-                let sent =
-                    peer.send_notification(ClientNotification::CustomNotification(cancelled));
-                // A server that has gone needs no cancellation.
-                let _ = tokio::time::timeout(CANCEL_TIMEOUT, sent).await;
-            }
-        }
-    }
-}
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        if self.request.is_some()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(self.cancel());
-        }
     }
 }

@@ -15,6 +15,7 @@ use super::connection::{ConnectionSetup, ListedTools};
 use super::definition::accept_tool;
 use super::handler::{Handler, ProgressListeners};
 use super::log::{Log, ServerLog};
+use super::offered::Offered;
 use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
@@ -239,7 +240,7 @@ impl Servers {
             let name = entry.server.config.name.clone();
             entry
                 .server
-                .take_notices()
+                .offered(Offered::take_notices)
                 .into_iter()
                 .map(move |notices| (name.clone(), notices))
                 .collect::<Vec<_>>()
@@ -263,7 +264,8 @@ impl Servers {
     /// has not listed its tools.
     #[must_use]
     pub fn changes(&self, name: &ServerName) -> Option<(Vec<ChangedTool>, PinnedTools)> {
-        self.find(name)?.server.changes()
+        let server = &self.find(name)?.server;
+        server.offered(|offered| offered.changes(&server.config))
     }
 
     /// Returns the servers that leave it open which of their tools only read, and the tools whose
@@ -271,15 +273,17 @@ impl Servers {
     #[must_use]
     pub fn unannotated_reads(&self) -> Vec<UnannotatedReads> {
         let of = |entry: &Entry| {
-            let reads = entry.server.unannotated_reads();
+            let server = &entry.server;
+            let reads = server.offered(|offered| offered.unannotated_reads(&server.config.rules));
             let joined = entry.joined.iter().map(|tool| &tool.joined.original);
             let tools: Vec<String> = joined
                 .filter(|name| reads.contains(*name))
                 .cloned()
                 .collect();
-            let is_open = entry.server.trusted_reads().is_none() && !tools.is_empty();
+            let is_open =
+                server.offered(|offered| offered.trusted_reads().is_none()) && !tools.is_empty();
             is_open.then(|| UnannotatedReads {
-                server: entry.server.config.name.clone(),
+                server: server.config.name.clone(),
                 tools,
             })
         };
@@ -323,7 +327,7 @@ impl Servers {
         let told = all.filter_map(|entry| {
             Some((
                 entry.server.config.name.clone(),
-                entry.server.instructions()?,
+                entry.server.offered(|offered| offered.instructions())?,
             ))
         });
         told.collect()
@@ -425,9 +429,11 @@ impl Entry {
         let config = &self.server.config;
         let mut tools = listed.tools;
         let mut rules = config.rules.clone();
-        rules
-            .read_only
-            .extend(self.server.trusted_reads().unwrap_or_default());
+        rules.read_only.extend(
+            self.server
+                .offered(|offered| offered.trusted_reads())
+                .unwrap_or_default(),
+        );
         self.warnings.extend(listed.cut);
         // Sorted, because the numbers that make names unique must not depend on the server's order.
         tools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -535,12 +541,14 @@ impl Entry {
         });
         ServerReport {
             name: self.server.config.name.clone(),
-            place: self.server.place(),
+            place: self.server.config.via.shown(),
             health: self.server.health(),
-            software: self.server.software(),
+            software: self.server.offered(|offered| offered.software()),
             tools: tools.collect(),
             left_out: self.left_out.clone(),
-            changed: self.server.changed(),
+            changed: self
+                .server
+                .offered(|offered| offered.changed().iter().cloned().collect()),
             warnings: self.warnings.clone(),
         }
     }
