@@ -18,7 +18,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use secrecy::ExposeSecret as _;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -81,6 +81,8 @@ pub(super) struct ConnectionSetup {
     pub(super) children: Arc<Children>,
     /// Lets a few servers start at a time: programs that are started together slow each other down.
     pub(super) starts: Arc<Semaphore>,
+    /// Notified when a call needs the server, which then does not wait for its turn.
+    pub(super) needed: Arc<Notify>,
 }
 
 impl Connection {
@@ -95,8 +97,12 @@ impl Connection {
         setup: &ConnectionSetup,
         silent: &(dyn Fn(String) + Sync),
     ) -> Result<(Self, ServerInfo), String> {
-        // Only closed with the program.
-        let place = Mutex::new(setup.starts.clone().acquire_owned().await.ok());
+        let place = tokio::select! {
+            // Only closed with the program.
+            place = setup.starts.clone().acquire_owned() => place.ok(),
+            () = setup.needed.notified() => None,
+        };
+        let place = Mutex::new(place);
         let silent = |reason| {
             // The next server's turn: this one may take long.
             drop(lock(&place).take());

@@ -408,10 +408,13 @@ impl Server {
         // Half of the call's time at most, so that some is left for the call itself.
         let patience = self.config.start_timeout.min(limit / 2);
         let mut states = self.state.subscribe();
-        let given_up = matches!(
-            &*states.borrow_and_update(),
-            State::Down(Health::Failed { .. })
-        );
+        let given_up = match &*states.borrow_and_update() {
+            State::Connected(_) => false,
+            State::Down(health) => {
+                self.setup.needed.notify_one();
+                matches!(health, Health::Failed { .. })
+            }
+        };
         let settled = async {
             if given_up {
                 self.restart_requested.notify_one();

@@ -147,6 +147,7 @@ impl Servers {
             handler,
             children: self.children.clone(),
             starts: self.starts.clone(),
+            needed: Arc::default(),
         };
         let disabled = config.disabled;
         let pins = options.pins.clone();

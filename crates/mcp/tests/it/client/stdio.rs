@@ -1,5 +1,6 @@
 //! Servers in child processes: how they start, answer, fail and end.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +9,9 @@ use adjutant_core::{
     CancellationToken, Effect, Permission, Policy, Prepared, ProgressListener, ToolContext,
     ToolError, ToolRegistry, TraceContext, UserId,
 };
-use adjutant_mcp::client::{Backoff, Child, Health, Injected, Servers, ToolRules, Transport};
+use adjutant_mcp::client::{
+    Backoff, Child, Health, Injected, PinnedTools, Pins, ServerName, Servers, ToolRules, Transport,
+};
 use serde_json::{Value, json};
 
 use super::place::{
@@ -411,6 +414,61 @@ async fn a_server_that_starts_late_is_told_of_and_can_be_used_then() {
     let told = format!("{:?}", told.unwrap());
     assert!(told.contains("has started now; its "), "{told}");
     assert_eq!(report(&servers).health, Health::Connected);
+}
+
+/// What a person has agreed to, kept for the next start.
+#[derive(Default)]
+struct Agreed(Mutex<BTreeMap<String, PinnedTools>>);
+
+impl Pins for Agreed {
+    fn load(&self, server: &ServerName) -> Result<Option<PinnedTools>, String> {
+        Ok(self.0.lock().unwrap().get(server.as_str()).cloned())
+    }
+
+    fn save(&self, server: &ServerName, tools: &PinnedTools) -> Result<(), String> {
+        let mut agreed = self.0.lock().unwrap();
+        agreed.insert(server.to_string(), tools.clone());
+        Ok(())
+    }
+
+    fn how_to_accept(&self, server: &ServerName) -> String {
+        format!("accept {server}")
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_a_call_needs_does_not_wait_for_its_turn_to_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let pins = Arc::new(Agreed::default());
+    let start_all = async || {
+        // At least as many as may start at once.
+        let most = std::thread::available_parallelism().map_or(2, |most| most.get().max(2));
+        let slow = (0..most).map(|number| {
+            let mut slow = odd("waits");
+            slow.name = name(&format!("slow{number}"));
+            let Transport::Child(child) = &mut slow.via else {
+                panic!("it is a child")
+            };
+            child.arguments.push(go.to_str().unwrap().to_owned());
+            slow
+        });
+        let mut options = options().0;
+        options.pins = Some(pins.clone());
+        let all = slow.chain([odd("usual")]).collect();
+        Servers::start(all, options).await.unwrap()
+    };
+    std::fs::write(&go, "").unwrap();
+    start_all().await.stop().await;
+    std::fs::remove_file(&go).unwrap();
+
+    let servers = start_all().await;
+    call(&servers, "odd__echo").await.unwrap();
+    let states = servers.report().into_iter().map(|report| report.health);
+    let waiting = states.filter(|health| *health == Health::Starting).count();
+    assert_eq!(waiting + 1, servers.report().len(), "the others wait");
+    std::fs::write(&go, "").unwrap();
+    servers.stop().await;
 }
 
 #[tokio::test]
