@@ -9,8 +9,8 @@ const SHARE: u32 = 4;
 const NAMED_MAX: usize = 5;
 /// Most tools in a request to OpenAI (platform.openai.com, "Function calling", November 2026).
 const OPENAI_TOOLS_MAX: usize = 128;
-/// Providers that are known to refuse more tools than [`OPENAI_TOOLS_MAX`].
-const OPENAI: [&str; 2] = ["openai", "azure"];
+/// Providers that are known to refuse more tools than [`OPENAI_TOOLS_MAX`]: both of OpenAI's APIs, and Azure.
+const OPENAI: [&str; 3] = ["openai", "openai-chat", "azure"];
 
 /// Returns warnings about tools that take much of the model's context window, or are too many for
 /// its provider.

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::{calls, home};
+#[cfg(feature = "gemini")]
+use crate::harness::Run;
 use crate::harness::{Home, arg};
 #[cfg(unix)]
 use crate::terminal::pty::Terminal;
@@ -263,4 +265,39 @@ fn instructions_of_a_server_are_agreed_to_like_its_tools() {
     }
     let quiet = home.run(&["tools"]).succeeds();
     assert!(!quiet.stderr.contains("has changed"), "{quiet:?}");
+}
+
+#[cfg(feature = "gemini")]
+#[test]
+fn instructions_of_a_server_reach_the_model_bounded_and_as_the_servers() {
+    use crate::vendor::{Reply, Vendor};
+
+    let home = home("");
+    let long = format!("Look before you wipe. {}", "x".repeat(5_000));
+    home.file(
+        "server.sh",
+        talkative().replace("Look before you wipe.", &long),
+    );
+    let content = json!({ "role": "model", "parts": [{ "text": "Hi." }] });
+    let answer = json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] });
+    let vendor = Vendor::answering([Reply::events(&[answer])]);
+    let mut command = home.command(&["-m", "gemini/m", "hello"]);
+    Run::of(
+        command
+            .env("GEMINI_API_KEY", "k")
+            .env("GEMINI_BASE_URL", vendor.url()),
+    )
+    .succeeds();
+    let sent = vendor.asked().remove(0).body;
+    let instruction = sent["systemInstruction"]["parts"][0]["text"].as_str();
+    let instruction = instruction.unwrap();
+    let heading = instruction.find("What these programs say").unwrap();
+    let begins = instruction.find("Look before you wipe.").unwrap();
+    assert!(heading < begins, "{instruction}");
+    let most = "x".repeat(2_000 - "Look before you wipe. ".len());
+    assert!(
+        instruction.contains(&format!("{most} … (cut)")),
+        "{instruction}"
+    );
+    assert!(!instruction.contains(&format!("{most}x")), "{instruction}");
 }

@@ -1,5 +1,6 @@
 //! Other people's tools in the real binary: configured, listed, called, confirmed, lost.
 
+mod cost; // what declarations of tools take
 mod daily; // what a person is asked about in ordinary days
 mod manage; // adding, trying and trusting servers
 mod pins; // what the person agreed to
