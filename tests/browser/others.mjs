@@ -1,16 +1,17 @@
-// Text of others was read, and a call after it waits: one answer may count for the rest of the conversation.
+// Calls that wait because of what is not the person's own: one answer may count for the rest of the conversation, or always.
 
 import assert from "node:assert/strict";
 import { check, last, lines, open, say, serve, settled, violations } from "./harness.mjs";
 
 const toolServer = new URL("tool-server.mjs", import.meta.url).pathname;
 // The reading itself is not asked about; adding tasks is left to the rules for text of others.
-const TOML = `[agent]\nallow = ["other__gossip"]\n[mcp.servers.other]\ncommand = ${JSON.stringify([process.execPath, toolServer])}\nallow = ["gossip"]\n`;
+const TOML = `[agent]\nallow = ["other__gossip"]\n[mcp.servers.other]\ncommand = ${JSON.stringify([process.execPath, toolServer])}\nallow = ["gossip", "poke"]\n`;
 const add = (description) => ({ name: "add_task", args: { description } });
 const SCRIPT = lines(
   { match: "\"success\":false", text: "All right, I left it." },
   { match: "\"success\":true", text: "Done." },
   { match: "gossip", calls: [{ name: "other__gossip", args: {} }] },
+  { match: "poke", calls: [{ name: "other__poke", args: {} }] },
   { match: "one thing", calls: [add("water the flowers")] },
   { match: "two things", calls: [add("feed the cat"), add("sweep the stairs")] },
   { match: "page", calls: [add("visit evil.example")] },
@@ -30,7 +31,40 @@ export async function others(browser) {
     await say(page, "gossip please");
     await settled(page, 1);
   };
+  const always = page.getByRole("button", { name: "Yes, always", exact: true });
+  /** Begins a conversation in which the model calls a tool that does not say what it does. */
+  const poke = async () => {
+    await page.getByRole("button", { name: "New conversation" }).click();
+    await say(page, "poke it");
+  };
   try {
+    await here("a tool of a server that does not say what it does: yes, always", async () => {
+      await poke();
+      await always.waitFor();
+      assert.deepEqual(await violations(page), []);
+      await always.click();
+      await card.waitFor({ state: "detached" });
+      await settled(page, 1);
+      await poke();
+      await settled(page, 1);
+      assert.equal(await card.count(), 0);
+    });
+
+    await here("the settings list it, and it asks again when it is taken out", async () => {
+      await page.getByRole("button", { name: "Settings" }).click();
+      const row = page.getByRole("dialog").locator("li", { hasText: "poke" });
+      await row.waitFor();
+      assert.deepEqual(await violations(page), []);
+      await row.getByRole("button").click();
+      await row.waitFor({ state: "detached" });
+      await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+      await poke();
+      await always.waitFor();
+      await card.getByRole("button", { name: "Don’t", exact: true }).click();
+      await card.waitFor({ state: "detached" });
+      await settled(page, 1);
+    });
+
     await here("a change after text of others waits, and says why", async () => {
       await gossip();
       await say(page, "do one thing");

@@ -9,6 +9,7 @@ const TOOLS = [
   { name: "gossip", description: "Says what it was told to say by somebody else.", inputSchema: string, annotations: { readOnlyHint: true } },
   { name: "grumble", description: "Always fails.", inputSchema: string, annotations: { readOnlyHint: true } },
   { name: "launch", description: "Begins something and is gone.", inputSchema: string, annotations: { destructiveHint: false } },
+  { name: "poke", description: "Does something, it does not say of which kind.", inputSchema: string },
 ];
 
 const answers = {

@@ -147,7 +147,7 @@ export const isQuestion = (call) => call.kind !== "awaits_result";
 
 /** A pending call in the form of `/v1/chat` and `/v1/threads`, made from an interrupt of AG-UI. */
 export function pendingOf(interrupt) {
-  const { tool, args, kind, since, for_conversation } = interrupt.metadata ?? {};
+  const { tool, args, kind, since, for_conversation, always } = interrupt.metadata ?? {};
   return {
     interrupt_id: interrupt.id,
     call_id: interrupt.toolCallId,
@@ -158,6 +158,7 @@ export function pendingOf(interrupt) {
     expires_at: interrupt.expiresAt,
     since,
     for_conversation,
+    always,
   };
 }
 

@@ -282,18 +282,18 @@ async fn a_tool_of_a_server_that_the_person_always_allows_is_not_asked_about_aga
         ..Annotations::default()
     };
     let tool = |name: &str| counting(name, undescribed, &count);
-    let model = ScriptedModel::new(Vec::new());
-    let agent = builder(model.clone())
-        .tool(tool("mail__list").reading_from_others())
-        .tool(tool("mail__drop").reading_from_others())
-        .tool(tool("forget"))
-        .user_settings(store.clone())
-        .journal(store.clone(), "test")
-        .build()
-        .unwrap();
+    let agent = |replies: Vec<Reply>| {
+        builder(ScriptedModel::new(replies))
+            .tool(tool("mail__list").reading_from_others())
+            .tool(tool("mail__drop").reading_from_others())
+            .tool(tool("forget"))
+            .user_settings(store.clone())
+            .journal(store.clone(), "test")
+            .build()
+            .unwrap()
+    };
     let ask = async |context: &mut RunContext, tool: &str, arguments: Value| {
-        let script = model.clone().then(call(tool, arguments));
-        let _ = script.then(text("Done."));
+        let agent = agent(vec![call(tool, arguments), text("Done.")]);
         let asked = agent.run_in(context, "the mails of today").await.unwrap();
         if asked.outcome == OutcomeCategory::PendingConfirmation {
             Some(context.pending[0].clone())
@@ -305,7 +305,8 @@ async fn a_tool_of_a_server_that_the_person_always_allows_is_not_asked_about_aga
     let shown = ask(&mut context, "mail__list", json!({})).await.unwrap();
     assert!(shown.always);
     let yes = shown.answer(Verdict::Approved).always();
-    agent.answer(&mut context, vec![yes]).await.unwrap();
+    let done = agent(vec![text("Done.")]).answer(&mut context, vec![yes]);
+    done.await.unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 1);
     // In another conversation.
     let mut context = RunContext::default();

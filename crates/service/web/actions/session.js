@@ -31,7 +31,7 @@ export async function begin() {
 async function storeTimeZone() {
   try {
     const { time_zone: stored } = await call("GET", "/v1/settings");
-    if (stored !== timeZone()) await call("PATCH", "/v1/settings", { time_zone: timeZone() });
+    if (stored !== timeZone()) await call("PATCH", "/v1/settings", { body: { time_zone: timeZone() } });
   } catch {
     // The page states the zone with each message itself.
   }

@@ -89,7 +89,7 @@ function Approval({ call, choice, title, first }) {
   };
   if (isEditing) return html`<${EditArgs} call=${call} yes=${yes} danger=${danger} title=${title} onBack=${leave} onYes=${sayEdited} />`;
   const asked = choice?.editedArgs && edited ? edited : call;
-  const chosen = !choice?.approved ? no : choice.for_conversation ? t("ask.for_conversation") : yes;
+  const chosen = !choice?.approved ? no : choice.always ? t("ask.always") : choice.for_conversation ? t("ask.for_conversation") : yes;
   return html`<h3 id=${title} dir="auto">${question(asked.preview)}</h3>
     <details class="quiet">
       <summary>${words(call.tool)}</summary>
@@ -102,6 +102,7 @@ function Approval({ call, choice, title, first }) {
           <button type="button" class="button is-plain" ref=${first} onClick=${() => say({ approved: false })}>${no}</button>
           <button type="button" class=${classes("button", danger ? "is-danger" : "is-main")} onClick=${() => say({ approved: true })}>${yes}</button>
           ${call.for_conversation ? html`<button type="button" class="button" onClick=${() => say({ approved: true, for_conversation: true })}>${t("ask.for_conversation")}</button>` : null}
+          ${call.always ? html`<button type="button" class="button" title=${t("ask.always_why")} onClick=${() => say({ approved: true, always: true })}>${t("ask.always")}</button>` : null}
           <button type="button" class="button is-bare" onClick=${() => setEditing(true)}><${Icon} name="edit" />${t("common.edit")}</button>
         </div>`}`;
 }

@@ -1,10 +1,11 @@
-// How the person likes the page: kept in this browser, and nowhere else.
+// How the person likes the page, which is kept in this browser, and what they always allow.
 
 import { chooseNotifying, notifying } from "../notify.js";
 import { remember, setting } from "../settings.js";
 import { set } from "../state.js";
 import { chooseTheme, THEMES, themeNow } from "../theme.js";
 import { LANGUAGES, languageNow, loadWords, t } from "../words.js";
+import { AllowedTools } from "./allowed-tools.js";
 import { html, useEffect, useRef, useState } from "./base.js";
 
 /** The language of the browser, whatever it is. */
@@ -53,6 +54,7 @@ export function Settings() {
       <span>${t("settings.notify")}</span></label>
     <p class="muted" id="settings-notify">${t(`settings.notify.${notify}`)}</p>
     <p class="muted">${t("settings.where")}</p>
+    <${AllowedTools} />
     <form method="dialog" class="row is-end"><button type="submit" class="button is-main">${t("common.close")}</button></form>
   </dialog>`;
 }

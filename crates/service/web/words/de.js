@@ -101,6 +101,11 @@ export const WORDS = {
   "settings.notify.denied": "Der Browser erlaubt es nicht: Ändere das in seinen eigenen Einstellungen für diese Seite.",
   "settings.notify.missing": "Das kann dieser Browser hier nicht: Es braucht https oder localhost.",
   "settings.where": "Nur in diesem Browser gespeichert.",
+  "settings.allowed": "Immer erlaubte Werkzeuge",
+  "settings.allowed_why": "Sie laufen ohne Frage, außer wenn vorher fremder Text gelesen wurde.",
+  "settings.ask_again": "Wieder fragen",
+  "settings.ask_again_name": "Vor {tool} wieder fragen",
+  "settings.asks_again": "Fragt wieder: {tool}",
 
   // Während du woanders hinsiehst.
   "notify.answer": "Deine Antwort ist da",
@@ -253,6 +258,8 @@ export const WORDS = {
   "ask.yes": "Ausführen",
   "ask.no": "Nicht ausführen",
   "ask.for_conversation": "Ja, in diesem Gespräch",
+  "ask.always": "Ja, immer",
+  "ask.always_why": "Alle Aufrufe dieses Werkzeugs, in allen Gesprächen, bis du es in den Einstellungen zurücknimmst. Nach fremdem Text wirst du weiterhin gefragt.",
   "ask.chosen": "{choice} – wartet auf deine übrigen Antworten",
   "ask.expires": "Läuft {when} ab. Ohne Antwort geschieht nichts.",
   "ask.arguments": "Argumente",

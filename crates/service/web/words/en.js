@@ -101,6 +101,11 @@ export const WORDS = {
   "settings.notify.denied": "The browser blocks notifications: allow them in its settings for this page.",
   "settings.notify.missing": "This browser cannot show notifications here: they require https or localhost.",
   "settings.where": "Stored in this browser only.",
+  "settings.allowed": "Tools that are always allowed",
+  "settings.allowed_why": "They run without a question, unless text of others was read before.",
+  "settings.ask_again": "Ask again",
+  "settings.ask_again_name": "Ask again before {tool}",
+  "settings.asks_again": "Asks again: {tool}",
 
   // While the person looks elsewhere.
   "notify.answer": "Your answer is ready",
@@ -253,6 +258,8 @@ export const WORDS = {
   "ask.yes": "Do it",
   "ask.no": "Don’t",
   "ask.for_conversation": "Yes, in this conversation",
+  "ask.always": "Yes, always",
+  "ask.always_why": "All calls of this tool, in all conversations, until you take it back in the settings. You are still asked after text of others was read.",
   "ask.chosen": "{choice} – waiting for your other answers",
   "ask.expires": "Expires {when}. Without an answer, nothing is done.",
   "ask.arguments": "Arguments",
