@@ -1,4 +1,4 @@
-//! What a server offers: as it was registered or agreed to, as it is now, and what there is to tell
+//! The tools of a server: as they were registered or agreed to, as they are now, and the words that tell
 //! a person about the difference.
 
 use std::collections::BTreeSet;

@@ -305,8 +305,8 @@ async fn a_tool_of_a_server_that_the_person_always_allows_is_not_asked_about_aga
     let shown = ask(&mut context, "mail__list", json!({})).await.unwrap();
     assert!(shown.always);
     let yes = shown.answer(Verdict::Approved).always();
-    let done = agent(vec![text("Done.")]).answer(&mut context, vec![yes]);
-    done.await.unwrap();
+    let done = agent(vec![text("Done.")]);
+    done.answer(&mut context, vec![yes]).await.unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 1);
     // In another conversation.
     let mut context = RunContext::default();

@@ -416,7 +416,7 @@ async fn a_server_that_starts_late_is_told_of_and_can_be_used_then() {
     assert_eq!(report(&servers).health, Health::Connected);
 }
 
-/// What a person has agreed to, kept for the next start.
+/// Keeps the definitions that a person has agreed to, for the next start.
 #[derive(Default)]
 struct Agreed(Mutex<BTreeMap<String, PinnedTools>>);
 
