@@ -31,7 +31,7 @@ export function AllowedTools() {
     <p class="muted">${t("settings.allowed_why")}</p>
     ${problem ? html`<${ProblemCard} problem=${problem} onClose=${() => setProblem(null)} />` : null}
     <ul class="access-list">${tools.map((tool) => html`<li key=${tool} class="access-row">
-      <span dir="auto" class="access-name">${words(tool)}</span>
+      <span class="access-words"><span dir="auto" class="access-name">${words(tool)}</span></span>
       <button type="button" class="button" aria-label=${t("settings.ask_again_name", { tool: words(tool) })} onClick=${() => askAgain(tool)}>${t("settings.ask_again")}</button>
     </li>`)}</ul>
   </section>`;
