@@ -1,7 +1,7 @@
 //! The gate in front of every tool: known tool, valid arguments, resolved references, policy,
 //! confirmation. The driver of the turn journals and executes what passes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -188,8 +188,9 @@ pub struct GateCheck<'a> {
     /// The origin of the call. `None`: a person made it, or it cannot have to be confirmed because of
     /// its origin ([`Provenance::is_needed`]).
     pub provenance: Option<&'a Provenance>,
-    /// Tools of MCP servers whose calls the person always allows. `None`: that cannot be stored here.
-    pub allowed_tools: Option<&'a BTreeSet<String>>,
+    /// Tools of MCP servers whose calls the person always allows, with the fingerprints of their
+    /// definitions. `None`: that cannot be stored here.
+    pub allowed_tools: Option<&'a BTreeMap<String, String>>,
     /// Tools that the caller executes in this turn.
     pub client: &'a ClientTools,
     /// Tool choice of the turn. A call that it does not permit is refused like one of an unknown
@@ -343,7 +344,9 @@ impl Gate {
             && !context.from_others
             && self.policy.last_rule(&context.user, definition).is_none();
         let allowed = check.allowed_tools.filter(|_| may_be_allowed);
-        let is_allowed = allowed.is_some_and(|allowed| allowed.contains(definition.name.as_str()));
+        let is_allowed = allowed
+            .and_then(|allowed| allowed.get(definition.name.as_str()))
+            .is_some_and(|fingerprint| *fingerprint == definition.fingerprint());
         if is_allowed {
             permission = Permission::Allow;
         }

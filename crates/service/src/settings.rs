@@ -86,12 +86,15 @@ async fn change(
     }
     if let Some(tools) = change.allowed_tools {
         // A request is not the answer of a person who was shown what the tool does.
-        if let Some(other) = tools.difference(&settings.allowed_tools).next() {
+        let allowed = &settings.allowed_tools;
+        if let Some(other) = tools.iter().find(|tool| !allowed.contains_key(*tool)) {
             return Err(Problem::invalid(format!(
                 "{other:?} is not among allowed_tools: only an answer to a pending call adds a tool"
             )));
         }
-        settings.allowed_tools = tools;
+        settings
+            .allowed_tools
+            .retain(|tool, _| tools.contains(tool));
     }
     store.put_user_settings(&user, &settings).await?;
     Ok(Json(Settings::from(settings)))
@@ -108,7 +111,7 @@ impl From<UserSettings> for Settings {
     fn from(settings: UserSettings) -> Self {
         Self {
             time_zone: settings.time_zone,
-            allowed_tools: settings.allowed_tools,
+            allowed_tools: settings.allowed_tools.into_keys().collect(),
         }
     }
 }

@@ -118,6 +118,15 @@ fn filled_and_closed() -> Home {
     home
 }
 
+/// The same, as a program leaves it that ended while it closed the database.
+fn filled_and_half_closed() -> Home {
+    let home = filled();
+    let folder = home.path("data/adjutant");
+    assert!(folder.join("adjutant.db-wal").metadata().unwrap().len() > 0);
+    fs::remove_file(folder.join("adjutant.db-shm")).unwrap();
+    home
+}
+
 #[test]
 fn what_only_reads_works_where_nothing_may_be_written() {
     for home in [filled(), filled_and_closed()] {
@@ -150,7 +159,7 @@ fn what_only_reads_works_where_nothing_may_be_written() {
 
 #[test]
 fn what_writes_says_why_it_cannot_and_what_to_do() {
-    for home in [filled(), filled_and_closed()] {
+    for home in [filled(), filled_and_closed(), filled_and_half_closed()] {
         let Some(there) = ReadOnly::new(home) else {
             return;
         };

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::BoxFuture;
 use crate::id::UserId;
@@ -11,8 +11,9 @@ pub struct UserSettings {
     /// if whoever sends the message names none.
     pub time_zone: Option<String>,
     /// Tools of MCP servers whose calls the user always allows
-    /// ([`Answer::always`](crate::Answer::always)).
-    pub allowed_tools: BTreeSet<String>,
+    /// ([`Answer::always`](crate::Answer::always)), by name, each with the fingerprint of the
+    /// definition that was allowed ([`ToolDefinition::fingerprint`](crate::ToolDefinition::fingerprint)).
+    pub allowed_tools: BTreeMap<String, String>,
 }
 
 /// Reads and writes [`UserSettings`]. A user without stored ones has the defaults.

@@ -371,7 +371,7 @@ impl Steps<'_> {
                 );
                 let is_approved = answer.verdict == Verdict::Approved;
                 if answer.always && is_approved && call.always {
-                    self.allow_always(&call.tool).await;
+                    self.allow_always(call).await;
                 }
                 vec![
                     match answer.for_conversation && is_approved && call.for_conversation {

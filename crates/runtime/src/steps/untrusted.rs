@@ -1,13 +1,13 @@
 //! The origin of the calls that a model makes: the person's own words, and text of others that may
 //! contain instructions (prompt injection).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::turn::Turn;
 use adjutant_core::{
-    Event, KnownItems, OwnWords, Provenance, Role, Tool, ToolCall, ToolResult, attachment,
-    recall_block, without_client_context,
+    Event, KnownItems, OwnWords, PendingCall, Provenance, Role, Tool, ToolCall, ToolResult,
+    attachment, recall_block, without_client_context,
 };
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -53,9 +53,13 @@ impl Steps<'_> {
         })
     }
 
-    /// Returns the tools that the user always allows, if that may matter to one of these calls.
+    /// Returns the tools that the user always allows, with the fingerprints of their definitions, if
+    /// that may matter to one of these calls.
     /// `None`: nothing stores it here, or the store does not answer.
-    pub(super) async fn allowed_tools(&self, group: &[ToolCall]) -> Option<BTreeSet<String>> {
+    pub(super) async fn allowed_tools(
+        &self,
+        group: &[ToolCall],
+    ) -> Option<BTreeMap<String, String>> {
         let store = self.inner.user_settings.as_ref()?;
         let registry = &self.tools.gate().registry;
         let can_be_allowed = |call: &ToolCall| {
@@ -70,15 +74,16 @@ impl Steps<'_> {
         Some(settings.allowed_tools)
     }
 
-    /// Stores that the user always allows a tool. If that fails, the next call is confirmed again.
-    pub(super) async fn allow_always(&self, tool: &str) {
-        let Some(store) = &self.inner.user_settings else {
+    /// Stores that the user always allows the tool of a call, as it was defined when they were asked.
+    /// If that fails, the next call is confirmed again.
+    pub(super) async fn allow_always(&self, call: &PendingCall) {
+        let (Some(store), Some(definition)) = (&self.inner.user_settings, &call.definition) else {
             return;
         };
         let user = &self.key.user;
-        if let Ok(mut settings) = store.user_settings(user).await
-            && settings.allowed_tools.insert(tool.to_owned())
-        {
+        if let Ok(mut settings) = store.user_settings(user).await {
+            let allowed = &mut settings.allowed_tools;
+            allowed.insert(call.tool.clone(), definition.clone());
             let _ = store.put_user_settings(user, &settings).await;
         }
     }

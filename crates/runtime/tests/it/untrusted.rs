@@ -330,6 +330,19 @@ async fn a_tool_of_a_server_that_the_person_always_allows_is_not_asked_about_aga
         assert_eq!(asked.unwrap().always, always, "{tool}");
     }
     assert_eq!(count.load(Ordering::SeqCst), 2);
+    // A tool of the same name that is defined otherwise.
+    let described = Annotations {
+        idempotent: true,
+        ..undescribed
+    };
+    let other = builder(ScriptedModel::new([call("mail__list", json!({}))]))
+        .tool(counting("mail__list", described, &count).reading_from_others())
+        .user_settings(store.clone())
+        .journal(store.clone(), "test")
+        .build()
+        .unwrap();
+    let asked = other.run("the mails of today").await.unwrap();
+    assert!(asked.decision.pending[0].always);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ pub async fn settings_belong_to_their_user(store: &impl UserSettingStore) {
         ..UserSettings::default()
     };
     let allowing = UserSettings {
-        allowed_tools: ["mail__list".to_owned(), "mail__send".to_owned()].into(),
+        allowed_tools: [("mail__list".to_owned(), "fingerprint".to_owned())].into(),
         ..in_zone("Europe/Berlin")
     };
     let nothing = UserSettings::default();

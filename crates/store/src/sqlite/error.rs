@@ -52,6 +52,13 @@ pub(super) fn copy(failure: &Failure) -> Failure {
     }
 }
 
+/// Returns the error for a database that may only be read.
+pub(super) fn read_only(place: &dyn fmt::Display) -> StoreError {
+    StoreError::read_only(format!(
+        "{place} may not be written to; make the file and its folder writable, or choose another place"
+    ))
+}
+
 /// Explains an error by its result code. Source: sqlite.org/rescode.html (checked 2026-11).
 fn from_driver(error: &Error, place: &dyn fmt::Display) -> StoreError {
     let Some(code) = driver_code(error) else {
@@ -65,9 +72,7 @@ fn from_driver(error: &Error, place: &dyn fmt::Display) -> StoreError {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::unavailable(format!(
             "{place} is locked by another process; try again, or stop that process"
         )),
-        ErrorCode::PermissionDenied | ErrorCode::ReadOnly => StoreError::read_only(format!(
-            "{place} may not be written to; make the file and its folder writable, or choose another place"
-        )),
+        ErrorCode::PermissionDenied | ErrorCode::ReadOnly => read_only(place),
         ErrorCode::CannotOpen => StoreError::unusable(format!(
             "{place} cannot be opened; check that its folder exists and that you may read and write there"
         )),

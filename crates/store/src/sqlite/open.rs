@@ -171,6 +171,15 @@ pub(super) fn file(
             options.is_immutable = true;
             inspect(&options)?
         }
+        // A process that ended while it closed the database removed one of them.
+        Err(failure)
+            if error::is_not_openable(&failure)
+                && path.is_file()
+                && !beside(path, "-shm").exists() =>
+        {
+            let place = format_args!("the database {}", path.display());
+            return Err(error::read_only(&place).into());
+        }
         found => found?,
     };
     if schema == Schema::Old {
@@ -237,11 +246,16 @@ fn create(path: &Path) -> Result<(), StoreError> {
     }
 }
 
+/// Returns the place of a file that SQLite keeps beside the database.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Returns true if the file alone is the whole database, because its WAL is empty.
 fn holds_everything(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    match std::fs::metadata(log) {
+    match std::fs::metadata(beside(path, "-wal")) {
         Ok(log) => log.len() == 0,
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }

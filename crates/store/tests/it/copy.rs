@@ -104,7 +104,7 @@ async fn odd(path: &Path) -> sqlite::Store {
              INSERT INTO adjutant_budget_booking VALUES ('k', '2026-11-24', 'ana', NULL, 'b1', 0, 1, 1, 2, 3, 4, 5, 0);
              INSERT INTO adjutant_fact VALUES (5, 'ana', 'h', '{odd}', 1, 't', 't', NULL, NULL, NULL, 0), (9, 'ana ', 'h', 'x', 0, 't', 't', 'c7', 't', 'c', 9223372036854775807);
              INSERT INTO adjutant_fact_revision VALUES ('ana', 9223372036854775807), ('ana ', 0);
-             INSERT INTO adjutant_user_setting VALUES ('ana', '{odd}', NULL), ('ana ', NULL, '[]');
+             INSERT INTO adjutant_user_setting VALUES ('ana', '{odd}', NULL), ('ana ', NULL, '{{}}');
              INSERT INTO adjutant_memory_change VALUES (17, 's', 'ana', '/v', 'i', 't', NULL, 'st', 'b', 'a', 1, '{odd}');"
         ),
     )
