@@ -2,7 +2,7 @@
 // trace.
 
 import assert from "node:assert/strict";
-import { check, last, lines, open, say, serve, settled, wire } from "./harness.mjs";
+import { check, drawn, last, lines, open, say, serve, settled, wire } from "./harness.mjs";
 
 const SCRIPT = lines(
   { match: "\"deleted\":true", text: "It is gone." },
@@ -380,6 +380,12 @@ export async function flow(browser) {
 
     await here("nobody signed in any more: how to get in is said, and a token lets in again", async () => {
       await page.cookies.clearCookies();
+      // A request of before, which is answered long after.
+      let late = null;
+      await page.route("**/v1/threads?**", (route) => {
+        if (late !== null) return route.continue();
+        late = route;
+      });
       await say(page, "still there?");
       await page.getByRole("heading", { name: "Sign in to Adjutant" }).waitFor();
       await page.getByText("You are not signed in any more. What you wrote is kept").waitFor();
@@ -389,6 +395,9 @@ export async function flow(browser) {
       await page.getByLabel("Token").fill(service.token);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.waitForFunction(() => document.getElementById("composer")?.value === "still there?");
+      await page.unroute("**/v1/threads?**");
+      await late.fulfill({ status: 401, contentType: "application/problem+json", body: JSON.stringify({ code: "unauthorized", title: "Unauthorized", status: 401 }) });
+      await drawn(page);
       await page.fill("#composer", "");
     });
 

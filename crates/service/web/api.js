@@ -13,6 +13,14 @@ export class Problem extends Error {
 /** Milliseconds after which what was only asked for is given up: a connection that the network forgot never ends by itself. */
 const READ_MS = 60_000;
 
+/** Number of times that somebody signed in on this page. */
+let signIns = 0;
+
+/** Notes that somebody has signed in: a refusal of what was asked before says nothing about them. */
+export function noteSignIn() {
+  signIns += 1;
+}
+
 /** Sends a request and gives the response, whatever its body; a status beyond 299 is a `Problem`. */
 export async function send(method, path, { body, headers = {}, signal } = {}) {
   const request = { method, headers, signal, cache: "no-store", credentials: "same-origin", redirect: "error" };
@@ -20,6 +28,7 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
     request.body = JSON.stringify(body);
     request.headers = { "content-type": "application/json", ...headers };
   }
+  const signedIn = signIns;
   let response;
   try {
     response = await fetch(path, request);
@@ -27,7 +36,7 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw noAnswer();
   }
-  if (!response.ok) throw await problemOf(response);
+  if (!response.ok) throw Object.assign(await problemOf(response), { isOutdated: signedIn !== signIns });
   return response;
 }
 

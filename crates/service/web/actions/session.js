@@ -1,6 +1,6 @@
 // The beginning of the page, and of what the person does with it as a whole: signing in and out, and the language.
 
-import { call, send as request } from "../api.js";
+import { call, noteSignIn, send as request } from "../api.js";
 import { forgetDrafts } from "../drafts.js";
 import { remember, setting } from "../settings.js";
 import { set } from "../state.js";
@@ -39,6 +39,7 @@ async function storeTimeZone() {
 
 export async function signIn(token) {
   await request("POST", "/v1/session", { body: { token: token.trim() } });
+  noteSignIn();
   await begin();
 }
 
