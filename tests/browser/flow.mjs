@@ -395,9 +395,9 @@ export async function flow(browser) {
       await page.getByLabel("Token").fill(service.token);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.waitForFunction(() => document.getElementById("composer")?.value === "still there?");
-      await page.unroute("**/v1/threads?**");
       await late.fulfill({ status: 401, contentType: "application/problem+json", body: JSON.stringify({ code: "unauthorized", title: "Unauthorized", status: 401 }) });
       await drawn(page);
+      await page.unroute("**/v1/threads?**");
       await page.fill("#composer", "");
     });
 
