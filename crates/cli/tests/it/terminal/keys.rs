@@ -144,10 +144,13 @@ fn ctrl_z_suspends_at_the_prompt_and_while_an_answer_arrives() {
         .prompts_after("/help");
     terminal.keys("half a").sees("you> half a");
     terminal.keys("\x1a").sees("Stopped").line("fg");
-    terminal
-        .sees("you> half a")
-        .line(" line")
-        .sees("The first half.");
+    // Below, not the one of before: what is typed ahead is the shell's.
+    terminal.waits("the prompt again", |screen| {
+        let contents = screen.contents();
+        let below = contents.rsplit("Stopped").next();
+        below.is_some_and(|below| below.contains("you> half a"))
+    });
+    terminal.line(" line").sees("The first half.");
     terminal.keys("\x1a");
     terminal.waits("a shell below the answer", |screen| {
         let contents = screen.contents();
