@@ -43,9 +43,14 @@ export async function people(browser) {
     });
 
     await here("the browser's time zone is stored for the person, and again when they have travelled", async () => {
-      for (const timezoneId of ["Asia/Kolkata", "America/New_York"]) {
+      for (const timezoneId of ["Asia/Tokyo", "America/New_York"]) {
         const abroad = await open(browser, service, { timezoneId });
-        await abroad.waitForFunction(async (zone) => (await (await fetch("/v1/settings")).json()).time_zone === zone, timezoneId);
+        // A promise would count as a yes.
+        const isStored = (zone) => {
+          fetch("/v1/settings").then((response) => response.json()).then((settings) => (window.storedZone = settings.time_zone));
+          return window.storedZone === zone;
+        };
+        await abroad.waitForFunction(isStored, timezoneId, { polling: 500 });
         assert.deepEqual(abroad.broken, []);
         await abroad.close();
       }
