@@ -77,7 +77,7 @@ const script = (...lines) => {
   return `scripted:${file}`;
 };
 const ask = (name, args) =>
-  // What the person did not say would be asked about first.
+  // Arguments that the person did not write would be asked about first.
   run(["ask", "-m", script({ calls: [{ name, args }] }, { text: "Done." }), `call ${name} with ${text(args)}`]);
 const data = async (name, args) => {
   const { code, json, stderr } = await ask(name, args);

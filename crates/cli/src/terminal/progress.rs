@@ -31,7 +31,7 @@ impl<'a> DownloadProgress<'a> {
                 let step = step.lock().unwrap_or_else(PoisonError::into_inner);
                 // The last column stays empty: some terminals wrap a line that fills it.
                 let line = line(&step, &Moved::of(state), columns() - 1);
-                // What takes the text keeps it in memory.
+                // The reader of the text keeps it in memory.
                 let _ = out.write_str(&line);
             };
             // The template is a constant; a wrong one would leave the bar in its default style.

@@ -66,7 +66,7 @@ fn a_path_that_was_written_is_shown_without_what_a_terminal_obeys() {
         &["man", &place("pages")],
     ] {
         check(&home.run(args).succeeds());
-        // What is there already is named too.
+        // Input that is there already is named too.
         check(&home.run(args));
     }
 }

@@ -78,7 +78,7 @@ impl Offered {
         };
         let (then, today) = (digests(&self.tools), digests(&now));
         let changed: BTreeSet<String> = then
-            // What is on one side only was added, removed or changed.
+            // A tool on one side only was added, removed or changed.
             .symmetric_difference(&today)
             .map(|(name, _)| name.clone())
             .collect();

@@ -354,7 +354,7 @@ async fn the_recall_tool_finds_past_conversations() {
         format!("- [{date}] {words} (conversation “We moved to Munich in spring”, {source})")
     );
     assert!(!recall.holds_text_of_others(&json!({ "found": said })));
-    // What a program wrote stays text of others when it is recalled.
+    // The words of a program stay text of others when they are recalled.
     let mut context = RunContext {
         may_answer: false,
         ..RunContext::default()

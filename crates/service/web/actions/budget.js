@@ -1,4 +1,4 @@
-// What is left of the day's budget.
+// The rest of the day's budget.
 
 import { call } from "../api.js";
 import { set } from "../state.js";
@@ -9,6 +9,6 @@ export async function loadBudget() {
     const { budget } = await call("GET", "/v1/usage");
     set({ budget });
   } catch {
-    // What was known before is shown on.
+    // The figures of before stay on the page.
   }
 }

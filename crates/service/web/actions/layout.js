@@ -20,7 +20,7 @@ export function focusSearch() {
 
 export const isNarrow = () => matchMedia("(max-width: 1000px)").matches;
 
-/** What had the focus is gone: the message field has it next, or, where that would bring up a keyboard, the conversation. */
+/** Moves the focus on from an element that is gone: to the message field, or, where that would bring up a keyboard, the conversation. */
 export function restFocus() {
   if (matchMedia("(pointer: fine)").matches) focusComposer();
   else requestAnimationFrame(() => document.querySelector(".scroll")?.focus());

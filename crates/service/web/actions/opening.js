@@ -1,4 +1,4 @@
-// Which conversation is open: opened, left, deleted, and read again.
+// The open conversation: opened, left, deleted, and read again.
 
 import { call, path, Problem, query } from "../api.js";
 import { draftOf, keepDraft } from "../drafts.js";

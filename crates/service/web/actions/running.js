@@ -34,7 +34,7 @@ export async function go(turn, input, { runId = input?.runId, isAnswer = false, 
   let isNewer = false;
   let isChanged = false;
   set({ run: { id: runId, turnKey: key, attempt: 0, unsent, stopping: false } });
-  // What the service does not have yet is kept: a page that is closed before has lost nothing.
+  // Kept until the service has it: a page that is closed before has lost nothing.
   if (unsent !== null) keepWritten();
   try {
     await follow({
@@ -92,7 +92,7 @@ export async function go(turn, input, { runId = input?.runId, isAnswer = false, 
   return null;
 }
 
-/** What is done when a run has ended: it may start the next one, and so belongs to a module that uses this one. */
+/** Runs when a run has ended. It may start the next one, and so belongs to a module that uses this one. */
 let atEnd = () => {};
 
 /** Has `work` done whenever a run of the open conversation has ended. */
@@ -141,7 +141,7 @@ function lastMessageOf(event) {
   return event.type === "MESSAGES_SNAPSHOT" ? event.messages.at(-1)?.id : undefined;
 }
 
-/** What says to the service that we have everything up to there. */
+/** Returns the message that tells the service up to where the page has the conversation. */
 export function lastMessage() {
   return state.lastMessageId === null ? [] : [{ id: state.lastMessageId, role: "assistant", content: "" }];
 }
@@ -158,7 +158,7 @@ function onState(event) {
       loadTasks(); // we missed something; the service has the whole list
       return;
     }
-    // What is not open any more is done or gone.
+    // A task that is not open any more is done or gone.
     if (event.delta.some(({ op }) => op === "remove")) loadTasks();
   }
 }

@@ -34,7 +34,7 @@ export async function send(text) {
   set({ trouble: null });
   const { editing } = state;
   if (editing && !(await branchOff(editing))) return setDraft(text);
-  // What is too late waits no more; the service ends that turn with the next message.
+  // An expired question waits no more; the service ends that turn with the next message.
   const waits = asks().some((call) => new Date(call.expires_at) > Date.now());
   if (waits) return answerInWords(words);
   const isListed = openEntry() !== null;

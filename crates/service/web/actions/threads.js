@@ -81,7 +81,7 @@ function withBegun(list, asked) {
   return begun && !isKnown && asked === "" && state.run !== null ? [begun, ...list] : list;
 }
 
-/** What waits in conversations that the list leaves out. */
+/** Loads the questions that wait in conversations that the list leaves out. */
 export async function loadWaits() {
   try {
     const { pending } = await call("GET", "/v1/pending");

@@ -1,4 +1,4 @@
-// How long the open conversation is open.
+// The time for which a conversation is open.
 
 let stay = new AbortController();
 

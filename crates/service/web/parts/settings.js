@@ -1,4 +1,4 @@
-// How the person likes the page, which is kept in this browser, and what they always allow.
+// The settings: of the page, kept in this browser, and the tools that the person always allows.
 
 import { chooseNotifying, notifying } from "../notify.js";
 import { remember, setting } from "../settings.js";
