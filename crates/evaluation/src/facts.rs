@@ -7,14 +7,19 @@ use adjutant_memory::RecallLimits;
 use crate::share::Share;
 use crate::vault_of_set::SetVault;
 
+/// Number of facts that are chosen for a question, and the tokens of their lines.
+const CHOSEN: (usize, u32) = (10, 350);
+
 /// The figures of facts.
 #[derive(Default)]
 pub(crate) struct Figures {
-    /// With the limits of a turn.
+    /// With ten facts.
     pub(crate) at_10: Share,
-    /// With twice these limits.
+    /// With twice as many.
     pub(crate) at_20: Share,
-    /// Tokens of the facts that were recalled for all questions, with the limits of a turn.
+    /// With the limits of a turn, which tells all facts of a small memory.
+    pub(crate) told: Share,
+    /// Tokens of the facts that were recalled for all questions, ten facts each.
     pub(crate) tokens: u32,
 }
 
@@ -27,12 +32,24 @@ impl Figures {
         question: &str,
         evidence: &[Vec<u64>],
     ) -> Result<(), String> {
-        let usual = RecallLimits::default();
-        let twice = RecallLimits {
-            facts: 2 * usual.facts,
-            tokens: 2 * usual.tokens,
+        let (facts, tokens) = CHOSEN;
+        let usual = RecallLimits {
+            // A turn is told all facts of a small memory; the ranking is measured for any.
+            all_tokens: 0,
+            facts,
+            tokens,
         };
-        for (limits, share) in [(usual, &mut self.at_10), (twice, &mut self.at_20)] {
+        let twice = RecallLimits {
+            facts: 2 * facts,
+            tokens: 2 * tokens,
+            ..usual
+        };
+        let limits = [
+            (usual, &mut self.at_10),
+            (twice, &mut self.at_20),
+            (RecallLimits::default(), &mut self.told),
+        ];
+        for (limits, share) in limits {
             let recalled = vault
                 .memory
                 .facts()

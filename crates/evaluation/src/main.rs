@@ -35,7 +35,7 @@ memory-eval --year [--json]
 
     FOLDER   a folder of sets, or one of them; each set has
              facts.jsonl      {\"id\": 1, \"created\": \"2026-03-01\", \"fact\": \"Ana moved to Graz.\"}
-             notes/*.md       conversations; what was said in them is quoted
+             notes/*.md       conversations; what was said in them is quoted; needed if a question names one
              questions.jsonl  {\"question\": \"Where does Ana live?\", \"category\": 1, \"notes\": [\"One.md\"], \"facts_any_of_each\": [[1]]}
                               notes: all of them are needed; facts_any_of_each: one fact of each list, null where no fact says it;
                               category 5, which nothing answers, is left out
@@ -50,6 +50,8 @@ It ends with 0, with 1 if something cannot be read or measured, and with 2 if it
 struct Figures {
     facts_at_10: Option<f64>,
     facts_at_20: Option<f64>,
+    /// With the limits of a turn.
+    facts_told: Option<f64>,
     notes_at_5: Option<f64>,
     notes_at_10: Option<f64>,
     past_at_5: Option<f64>,
@@ -156,6 +158,7 @@ async fn measure(folder: &Path) -> Result<Figures, String> {
     Ok(Figures {
         facts_at_10: recalled.at_10.value(),
         facts_at_20: recalled.at_20.value(),
+        facts_told: recalled.told.value(),
         notes_at_5: notes.at_5.value(),
         notes_at_10: notes.at_10.value(),
         past_at_5: past_at_5.value(),
@@ -185,10 +188,11 @@ impl Figures {
         };
         [
             format!(
-                "facts attached for {} questions: {} of 10, {} of 20; {:.0} tokens on average",
+                "facts attached for {} questions: {} of 10, {} of 20, {} in a turn; {:.0} tokens of 10",
                 self.fact_questions,
                 percent(self.facts_at_10),
                 percent(self.facts_at_20),
+                percent(self.facts_told),
                 self.told_tokens_mean.unwrap_or_default()
             ),
             format!(

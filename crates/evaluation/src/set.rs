@@ -64,10 +64,17 @@ impl Set {
     pub(crate) fn load(folder: &Path) -> Result<Self, String> {
         let lines: Vec<Line> = lines(&folder.join(QUESTIONS))?;
         let answerable = lines.into_iter().filter(|line| !line.is_unanswerable());
+        let questions: Vec<Question> = answerable.map(Question::from_line).collect();
+        // A set may be of facts alone.
+        let needs_notes = questions.iter().any(|question| !question.notes.is_empty());
+        let of_notes = folder.join(NOTES);
         Ok(Self {
             facts: self::lines(&folder.join(FACTS))?,
-            notes: notes(&folder.join(NOTES))?,
-            questions: answerable.map(Question::from_line).collect(),
+            notes: match needs_notes || of_notes.exists() {
+                true => notes(&of_notes)?,
+                false => Vec::new(),
+            },
+            questions,
         })
     }
 

@@ -69,6 +69,7 @@ fn the_figures_are_shares_of_one_under_their_names() {
         [
             "facts_at_10",
             "facts_at_20",
+            "facts_told",
             "notes_at_10",
             "notes_at_5",
             "past_at_5",
@@ -103,7 +104,9 @@ fn one_set_may_be_named_and_is_reported_as_text() {
     assert_eq!(output.status.code(), Some(0));
     let words = text(&output.stdout);
     assert!(
-        words.starts_with("facts attached for 3 questions: 66.7 % of 10, 66.7 % of 20; "),
+        words.starts_with(
+            "facts attached for 3 questions: 66.7 % of 10, 66.7 % of 20, 66.7 % in a turn; "
+        ),
         "{words}"
     );
     assert!(
@@ -112,6 +115,20 @@ fn one_set_may_be_named_and_is_reported_as_text() {
     );
     assert!(
         words.ends_with("\n5 facts remembered, 0 replaced by a later one\n"),
+        "{words}"
+    );
+}
+
+#[test]
+fn the_plain_facts_of_the_repository_are_all_told() {
+    let set = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../evals/plain-facts");
+    let output = run(&[set.to_str().unwrap()]);
+    let words = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        words.starts_with("facts attached for 34 questions:")
+            && words.contains("100.0 % in a turn")
+            && words.contains("\n30 facts remembered"),
         "{words}"
     );
 }
