@@ -5,6 +5,7 @@
 //! (`adjutant-runtime`), through the traits in [`port`].
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod action_scores; // probabilities of actions
 pub mod attachment; // frames around attached text
 mod budget; // budgets: limits, reservations, spending
 mod calibration; // calibration of token estimates
@@ -58,6 +59,7 @@ mod unanswered; // notes about turns without an answer
 mod visible; // invisible and control characters
 pub mod words; // messages for the person
 
+pub use action_scores::{ActionKind, ActionScores, Language, Utterance};
 pub use budget::*;
 pub use call_words::{call_in_words, capitalized, name_in_words};
 pub use cause::Cause;

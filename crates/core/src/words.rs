@@ -38,6 +38,8 @@ pub const TOO_LONG: &str = "This is too long for the assistant to read at once. 
 pub const FILTERED: &str = "I can't help with that request.";
 /// The user denied a call, and no model writes the answer.
 pub const NOTHING_CHANGED: &str = "Okay, I left it as it is.";
+/// The model's answer says that something was changed, and nothing was.
+pub const CLAIMED_CHANGE: &str = "Nothing was changed in this turn, although the answer says so.";
 /// The policy forbids a call, and no model writes the answer.
 pub const NOT_ALLOWED: &str = "That is not allowed here, so I did not do it.";
 /// A confirmation expired without an answer.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, LanguageModel, ModelError,
-    ModelId, SchemaSupport,
+    ActionScores, BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, LanguageModel,
+    ModelError, ModelId, SchemaSupport, Utterance,
 };
 use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
@@ -282,6 +282,13 @@ impl LanguageModel for FallbackModel {
 
     fn count_tokens(&self, text: &str) -> Option<u32> {
         self.first.count_tokens(text)
+    }
+
+    fn score_actions<'a>(
+        &'a self,
+        utterance: Utterance<'a>,
+    ) -> BoxFuture<'a, Result<Option<ActionScores>, ModelError>> {
+        self.first.score_actions(utterance)
     }
 }
 

@@ -7,7 +7,7 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentResponse, Answer, CancellationToken, ClientSide, ConversationKey, InputBody, InputId,
-    OutputSchema, UnusableSchema, UserId,
+    OutputSchema, UnusableSchema, UserId, Utterance,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -19,7 +19,7 @@ use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::recent::Remembered;
 use crate::respond::{check, respond};
-use crate::run::{Caller, opening_request, run_conversation};
+use crate::run::{Caller, OPENING_MESSAGE, opening_request, run_conversation};
 use crate::stream::{Emitter, RunStream, StoppedSender};
 use crate::turn_listeners::TurnPublisher;
 use crate::turn_tools::check_client;
@@ -265,10 +265,29 @@ impl Agent {
     /// Lets the model read the part that all requests of this agent begin with (instruction, tools,
     /// examples) ahead of the first message. Returns at once. For models that run inside this
     /// process; see [`LanguageModel::prepare`](adjutant_core::LanguageModel::prepare).
+    ///
+    /// Call it inside of a tokio runtime: a model that scores the actions of messages is asked first
+    /// if it does, because requests to it begin differently.
     pub fn prepare(&self) {
-        // If the request cannot be made, the first turn reports why.
-        if let Ok(request) = opening_request(&self.inner) {
-            self.inner.model.prepare(&request);
+        let inner = self.inner.clone();
+        let opening = async move {
+            let message = Utterance {
+                message: OPENING_MESSAGE,
+                before: None,
+                earlier: None,
+            };
+            let weak = inner.model.capabilities().weak_tools;
+            let scores = match weak {
+                true => inner.model.score_actions(message).await.ok().flatten(),
+                false => None,
+            };
+            // If the request cannot be made, the first turn reports why.
+            if let Ok(request) = opening_request(&inner, scores.as_ref()) {
+                inner.model.prepare(&request);
+            }
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(opening);
         }
     }
 

@@ -86,6 +86,7 @@ pub struct AgentBuilder {
     weak_tools: WeakTools,
     control_functions: bool,
     reports_failed_calls: bool,
+    claims_change: Option<fn(&str) -> bool>,
     journal: Arc<dyn Journal>,
     logs: Arc<dyn LogStore>,
     conversations: Arc<dyn ConversationStore>,
@@ -128,6 +129,7 @@ impl AgentBuilder {
             weak_tools: WeakTools::default(),
             control_functions: true,
             reports_failed_calls: false,
+            claims_change: None,
             journal: memory.clone(),
             logs: memory.clone(),
             conversations: memory,
@@ -340,6 +342,18 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets a check that returns true for a text which says that something was changed or will be,
+    /// such as `adjutant_weak::claims_a_change`. If no call of a turn changed anything and the
+    /// model's answer says so, the turn has the notice `nothing_changed`. With
+    /// [`report_failed_calls`](Self::report_failed_calls) and a failed call, the words of the failed
+    /// calls stand in the place of the answer, also where other calls have read something. Default:
+    /// none.
+    #[must_use]
+    pub fn claims_change(mut self, check: fn(&str) -> bool) -> Self {
+        self.claims_change = Some(check);
+        self
+    }
+
     /// Sets the store of journal, logs and conversations, and the name of this process as a worker.
     /// A number is added to the name if another agent of this process has it. Default:
     /// [`InMemory`], whose data ends with the agent.
@@ -468,6 +482,7 @@ impl AgentBuilder {
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
             reports_failed_calls: self.reports_failed_calls,
+            claims_change: self.claims_change,
             on_model_call: Arc::default(),
             on_idle: Arc::default(),
             queued: Queue::default(),

@@ -62,6 +62,7 @@ pub(crate) struct Inner {
     pub(crate) weak_tools: WeakTools,
     pub(crate) control_functions: bool,
     pub(crate) reports_failed_calls: bool,
+    pub(crate) claims_change: Option<fn(&str) -> bool>,
     pub(crate) on_model_call: Arc<OnceLock<OnModelCall>>,
     pub(crate) on_idle: Arc<OnceLock<OnIdle>>,
     /// Counts the inputs that wait in this process for earlier turns.
@@ -127,6 +128,7 @@ impl Inner {
             weak_tools: other.weak_tools.clone(),
             control_functions: other.control_functions,
             reports_failed_calls: other.reports_failed_calls,
+            claims_change: other.claims_change,
             overrides: BTreeMap::new(),
             ..self.clone()
         };

@@ -5,9 +5,9 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, GivenHistory,
-    Input, InputBody, InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, ToolChoice,
-    TraceContext, TurnError, TurnHistory, TurnId, TurnLimits, conversation, words,
+    ActionScores, CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig,
+    GivenHistory, Input, InputBody, InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema,
+    ToolChoice, TraceContext, TurnError, TurnHistory, TurnId, TurnLimits, conversation, words,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -610,6 +610,7 @@ pub(crate) fn setup(
         context: String::new(),
         control_functions: inner.control_functions,
         reports_failed_calls: inner.reports_failed_calls,
+        claims_change: inner.claims_change,
         config: config_within(inner, limits),
         limits: limits.clone(),
         style: if one_round {
@@ -622,10 +623,16 @@ pub(crate) fn setup(
     }
 }
 
+/// The message of the request that is prepared ahead of the first one.
+pub(crate) const OPENING_MESSAGE: &str = "…";
+
 /// Returns a request that begins as those of all turns of this agent do; only its last message
 /// differs. Text that is made for every turn is not in it.
-pub(crate) fn opening_request(inner: &Inner) -> Result<GenerateRequest, RunError> {
-    let message = "…".to_owned();
+pub(crate) fn opening_request(
+    inner: &Inner,
+    scores: Option<&ActionScores>,
+) -> Result<GenerateRequest, RunError> {
+    let message = OPENING_MESSAGE.to_owned();
     let tools = TurnTools::new(inner, &inner.limits, None)?;
     let turn = Turn::new(setup(
         inner,
@@ -638,7 +645,7 @@ pub(crate) fn opening_request(inner: &Inner) -> Result<GenerateRequest, RunError
     let request = turn.request();
     Ok(match turn.style() {
         // The user's references are in the last message, too, so none are needed here.
-        ToolStyle::OneRound => inner.weak_tools.encode(&request, &[]),
+        ToolStyle::OneRound => inner.weak_tools.encode(&request, &[], scores),
         ToolStyle::Native => request,
     })
 }

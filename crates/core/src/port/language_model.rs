@@ -4,6 +4,7 @@ use std::sync::Arc;
 use futures_core::Stream;
 
 use crate::BoxFuture;
+use crate::action_scores::{ActionScores, Utterance};
 use crate::error::ModelError;
 use crate::id::ModelId;
 use crate::model::{Capabilities, Delta, GenerateRequest, GenerateResponse};
@@ -57,6 +58,20 @@ pub trait LanguageModel: Send + Sync + 'static {
         let _ = text;
         None
     }
+
+    /// Returns the probability of every kind of action that a message may ask for. `None`, the
+    /// default: the model has no measure of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ModelError`] as for a request; the caller goes on without scores.
+    fn score_actions<'a>(
+        &'a self,
+        utterance: Utterance<'a>,
+    ) -> BoxFuture<'a, Result<Option<ActionScores>, ModelError>> {
+        let _ = utterance;
+        Box::pin(std::future::ready(Ok(None)))
+    }
 }
 
 impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
@@ -88,5 +103,12 @@ impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
 
     fn count_tokens(&self, text: &str) -> Option<u32> {
         (**self).count_tokens(text)
+    }
+
+    fn score_actions<'a>(
+        &'a self,
+        utterance: Utterance<'a>,
+    ) -> BoxFuture<'a, Result<Option<ActionScores>, ModelError>> {
+        (**self).score_actions(utterance)
     }
 }

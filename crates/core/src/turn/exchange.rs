@@ -58,6 +58,11 @@ pub struct TurnSetup {
     /// the turn is a failure if no call succeeded. False: the model's answer and its meaning
     /// stand.
     pub reports_failed_calls: bool,
+    /// Returns true if a text says that something was changed or will be. Where the model says so
+    /// and nothing was changed, a notice tells the person, and with
+    /// [`reports_failed_calls`](Self::reports_failed_calls) the words of failed calls stand in the
+    /// place of the text. `None`: texts are not checked.
+    pub claims_change: Option<fn(&str) -> bool>,
     /// Sampling settings and output limit.
     pub config: GenerationConfig,
     /// Limits that the turn runs under.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::decide::Ending;
-use super::{Action, CallEnd, CallSummary, State, StopReason, ToolStyle, Turn};
+use super::{Action, CallEnd, CallSummary, Failure, State, StopReason, ToolStyle, Turn};
 use crate::decision::{
     AgentDecision, DecisionKind, FailedCall, Notice, OutcomeCategory, TurnError, UserIntent,
 };
@@ -63,6 +63,9 @@ impl Turn {
             ),
             Ending::Decline(text) => (self.plain_kind(), OutcomeCategory::OutOfScope, text),
         };
+        if self.claims_falsely(&text) {
+            self.note_false_claim();
+        }
         let text = if text.is_empty() {
             words::SAY_MORE.to_owned()
         } else {
@@ -89,10 +92,7 @@ impl Turn {
             .failures
             .last()
             .filter(|_| is_judged_by_calls && !self.succeeded);
-        let error = failure.map(|failure| TurnError::Tool {
-            tool: failure.tool.clone(),
-            message: failure.message.clone(),
-        });
+        let error = failure.map(Failure::error);
         // The order is a ranking: an effect that may or may not have happened outweighs a success,
         // a success a failure, and all of them what the person answered.
         let outcome = if self.in_doubt {
@@ -110,6 +110,19 @@ impl Turn {
         };
         self.output = output;
         self.finish(self.plain_kind(), outcome, text, error)
+    }
+
+    /// Finishes with the words of failed calls, in the place of an answer that says they succeeded.
+    /// Calls that only read do not make the turn a success.
+    pub(super) fn conclude_failed(&mut self, failure: TurnError) -> Action {
+        let said: Vec<&str> = self.unsaid_failures("");
+        let text = said.join("\n");
+        self.finish(
+            self.plain_kind(),
+            OutcomeCategory::ToolFailure,
+            text,
+            Some(failure),
+        )
     }
 
     /// Finishes because the answer cannot be used. `raw` is the answer, for the log.

@@ -49,7 +49,7 @@ pub use crate::trim::{cut, trim};
 
 use crate::call_words::name_in_words;
 use crate::cost::Cost;
-use crate::decision::Notice;
+use crate::decision::{Notice, TurnError};
 use crate::error::ModelError;
 use crate::event::RequestedCall;
 use crate::id::CallId;
@@ -164,6 +164,15 @@ struct Failure {
     round: u32,
     /// True if there is no such tool, so that the call had no effect.
     is_unknown: bool,
+}
+
+impl Failure {
+    fn error(&self) -> TurnError {
+        TurnError::Tool {
+            tool: self.tool.clone(),
+            message: self.message.clone(),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -385,7 +394,11 @@ impl Turn {
     #[must_use]
     pub fn withholds_answer(&self) -> bool {
         let has_failed = self.setup.reports_failed_calls && !self.failures.is_empty();
-        has_failed && !self.succeeded && !self.in_doubt && self.setup.output.is_none()
+        let may_be_false = self.setup.claims_change.is_some() && !self.has_changed();
+        has_failed
+            && (!self.succeeded || may_be_false)
+            && !self.in_doubt
+            && self.setup.output.is_none()
     }
 
     /// Adds a notice, which the user reads beside the answer.

@@ -83,6 +83,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         context: client.map_or_else(String::new, |client| client.context.clone()),
         control_functions: true,
         reports_failed_calls: true,
+        claims_change: None,
         config: GenerationConfig::default(),
         limits: limits.clone(),
         style: ToolStyle::Native,

@@ -101,6 +101,14 @@ impl Turn {
     }
 
     pub(super) fn respond(&mut self, text: String, cut: bool, output: Option<Value>) -> Action {
+        if output.is_none() && self.claims_falsely(&text) {
+            let is_said = self.setup.reports_failed_calls && !self.unsaid_failures("").is_empty();
+            let failure = self.failures.last().filter(|_| is_said);
+            match failure.map(Failure::error) {
+                Some(failure) => return self.conclude_failed(failure),
+                None => self.note_false_claim(),
+            }
+        }
         if cut {
             let max = self.output_tokens_max();
             self.add_notice(Notice::new("answer_cut", words::answer_cut(max)));
@@ -133,13 +141,7 @@ impl Turn {
     /// if no call succeeded: a model may call a failure a success. A question or a refusal claims
     /// nothing and stays.
     fn with_failures(&self, text: String) -> String {
-        let mut unsaid: Vec<&str> = Vec::new();
-        for Failure { user_message, .. } in &self.failures {
-            // The model may quote it anyway.
-            if !text.contains(user_message.as_str()) && !unsaid.contains(&user_message.as_str()) {
-                unsaid.push(user_message);
-            }
-        }
+        let unsaid = self.unsaid_failures(&text);
         if unsaid.is_empty() || !self.setup.reports_failed_calls {
             text
         } else if self.succeeded
@@ -151,6 +153,43 @@ impl Turn {
             let said: Vec<_> = self.summaries.iter().map(CallSummary::text).collect();
             said.join("\n")
         }
+    }
+
+    /// Returns the messages of failed calls that a text does not have, each once. The model may quote
+    /// them.
+    pub(super) fn unsaid_failures(&self, text: &str) -> Vec<&str> {
+        let mut unsaid: Vec<&str> = Vec::new();
+        for Failure { user_message, .. } in &self.failures {
+            if !text.contains(user_message.as_str()) && !unsaid.contains(&user_message.as_str()) {
+                unsaid.push(user_message);
+            }
+        }
+        unsaid
+    }
+
+    /// Returns true if a text of the model says that something was changed, and nothing was in this
+    /// turn. With constrained tool calls such a text is replaced where the answer is decoded.
+    pub(super) fn claims_falsely(&self, text: &str) -> bool {
+        let may_be_false =
+            self.setup.style == ToolStyle::Native && !self.in_doubt && !self.has_changed();
+        may_be_false && self.setup.claims_change.is_some_and(|claims| claims(text))
+    }
+
+    /// Returns true if a call that does more than read succeeded in this turn.
+    pub(super) fn has_changed(&self) -> bool {
+        // A tool that is not known any more may have changed something.
+        let only_reads = |tool: &str| {
+            self.tool(tool)
+                .is_some_and(|known| known.annotations.read_only)
+        };
+        self.invocations
+            .iter()
+            .any(|used| used.result.success && !only_reads(&used.tool))
+    }
+
+    /// Adds the notice that nothing was changed, whatever the answer says.
+    pub(super) fn note_false_claim(&mut self) {
+        self.add_notice(Notice::new("nothing_changed", words::CLAIMED_CHANGE));
     }
 
     /// Classifies a text of the model. After something was changed, denied or failed, the turn is

@@ -1,5 +1,6 @@
 //! Data in, data out: what arrives on the left of a line, what the machine wants next on the right.
 
+mod claims;
 mod context;
 mod failures;
 mod history;
@@ -55,6 +56,7 @@ fn setup() -> TurnSetup {
         recalled_texts: Vec::new(),
         control_functions: true,
         reports_failed_calls: true,
+        claims_change: None,
         tools: vec![
             ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap(),
             ToolDefinition::new("add_task", "Adds.", json!({"type": "object"}))

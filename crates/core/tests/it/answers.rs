@@ -126,6 +126,7 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         instruction: String::new(),
         recalled: TurnHistory::default(),
         reports_failed_calls: true,
+        claims_change: None,
         choice: adjutant_core::ToolChoice::Auto,
         context: String::new(),
         call: None,

@@ -49,6 +49,7 @@ impl Steps<'_> {
         let Prepared {
             native,
             references,
+            scores,
             fitted,
             ..
         } = prepared;
@@ -109,7 +110,7 @@ impl Steps<'_> {
             Ok(Ok(reply)) => {
                 let weak = weak.then_some(&self.inner.weak_tools);
                 let reply = match weak {
-                    Some(weak) => weak.decode(reply, &native, &references),
+                    Some(weak) => weak.decode(reply, &native, &references, scores.as_ref()),
                     None => reply,
                 };
                 Ok(GenerateResponse {

@@ -5,7 +5,11 @@ use std::time::Duration;
 use adjutant_core::turn::{
     DoesNotFit, Fitted, StopReason, Summarise, ToolStyle, Turn, WindowCapacity, fit,
 };
-use adjutant_core::{Cost, Event, GenerateRequest, Reference, TurnError, Usage, WindowShare};
+use adjutant_core::{
+    ActionScores, Cost, Event, GenerateRequest, Reference, TurnError, Usage, WindowShare,
+};
+use adjutant_weak::LastExchange;
+use tracing::warn;
 
 use super::Steps;
 use crate::RunError;
@@ -27,6 +31,8 @@ pub(super) struct Prepared {
     pub(super) native: GenerateRequest,
     /// The user's items (tasks, notes) that a weak model may refer to by number.
     pub(super) references: Vec<Reference>,
+    /// Probabilities of the actions of the message, if a weak model has them.
+    pub(super) scores: Option<ActionScores>,
     pub(super) capacity: WindowCapacity,
     pub(super) fitted: Result<Fitted, DoesNotFit>,
 }
@@ -46,6 +52,7 @@ impl Steps<'_> {
     pub(super) async fn prepare(&self, turn: &Turn, native: GenerateRequest) -> Prepared {
         let weak = turn.style() == ToolStyle::OneRound;
         let mut references = Vec::new();
+        let mut scores = None;
         let request = if weak {
             // Best effort: without the list the gate still resolves names that the model writes.
             references = self
@@ -55,7 +62,9 @@ impl Steps<'_> {
                 .references(&self.key.user)
                 .await
                 .unwrap_or_default();
-            self.inner.weak_tools.encode(&native, &references)
+            scores = self.score_actions(&native).await;
+            let weak_tools = &self.inner.weak_tools;
+            weak_tools.encode(&native, &references, scores.as_ref())
         } else {
             native.clone()
         };
@@ -70,9 +79,27 @@ impl Steps<'_> {
         Prepared {
             native,
             references,
+            scores,
             capacity,
             fitted,
         }
+    }
+
+    /// Returns the probabilities of the actions that the message asks for, if the model has them.
+    async fn score_actions(&self, request: &GenerateRequest) -> Option<ActionScores> {
+        let exchange = LastExchange::of(request);
+        let scores = self.inner.model.score_actions(exchange.utterance());
+        let scored = tokio::select! {
+            biased;
+            () = self.early_end.cancelled().cancelled() => return None,
+            () = self.early_end.deadline_passed() => return None,
+            scored = scores => scored,
+        };
+        // Best effort: without scores the words of the message decide.
+        scored
+            .inspect_err(|error| warn!(%error, "the actions of a message were not scored"))
+            .ok()
+            .flatten()
     }
 
     /// Returns the old turns to summarise before this request is sent, if it is time for that:

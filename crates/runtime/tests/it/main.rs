@@ -32,6 +32,7 @@ mod programs;
 mod recall;
 mod recovery;
 mod round;
+mod scored;
 mod sent_at;
 mod stopped_calls;
 mod stream;

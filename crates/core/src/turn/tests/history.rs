@@ -32,6 +32,7 @@ fn ended(setup: TurnSetup, inputs: &[In]) -> TurnEnd {
 fn library() -> TurnSetup {
     TurnSetup {
         reports_failed_calls: false,
+        claims_change: None,
         ..setup()
     }
 }

@@ -1,0 +1,100 @@
+//! Weak models that score the actions of a message: the scores decide, with the person's words.
+
+use adjutant_core::port::DeltaStream;
+use adjutant_core::{ActionKind, ActionScores, Language, Utterance};
+use adjutant_providers::scripted::text;
+use adjutant_runtime::RunContext;
+
+use super::*;
+
+/// A scripted model with the same scores for every message, or a failure in their place.
+struct Scoring {
+    inner: ScriptedModel,
+    scores: Option<ActionScores>,
+}
+
+impl LanguageModel for Scoring {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
+        self.inner.generate(request)
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+        self.inner.stream(request)
+    }
+
+    fn score_actions<'a>(
+        &'a self,
+        _utterance: Utterance<'a>,
+    ) -> BoxFuture<'a, Result<Option<ActionScores>, ModelError>> {
+        let failed = || ModelError::BadRequest {
+            provider: self.id().provider.clone(),
+            message: "no scores".into(),
+        };
+        Box::pin(std::future::ready(self.scores.map(Some).ok_or_else(failed)))
+    }
+}
+
+/// Adds two tasks, then says `message`; the model answers with an empty list of actions. Returns the
+/// answer.
+async fn answered(scores: Option<ActionScores>, message: &str) -> String {
+    let model = ScriptedModel::new([text("[]")]);
+    let capabilities = Capabilities {
+        weak_tools: true,
+        ..model.capabilities().clone()
+    };
+    let tasks = Arc::new(InMemory::new());
+    let agent = Agent::builder("adjutant")
+        .model(Scoring {
+            inner: model.with_capabilities(capabilities),
+            scores,
+        })
+        .instruction("Keep the list.")
+        .tools(task_tools(tasks.clone()))
+        .journal(tasks.clone(), "test")
+        .build()
+        .unwrap();
+    let mut context = RunContext::default();
+    for description in ["Feed the rabbits", "Wash the car"] {
+        let arguments = json!({ "description": description });
+        let call = RequestedCall::new("add_task", arguments.as_object().unwrap().clone());
+        let user = UserId::local();
+        agent
+            .call_tool(&mut RunContext::for_call(user, None), None, call)
+            .await
+            .unwrap();
+    }
+    let response = agent.run_in(&mut context, message).await.unwrap();
+    response.decision.text
+}
+
+#[tokio::test]
+async fn what_the_scores_and_the_words_decide_needs_no_choice_of_the_model() {
+    let done = ActionScores::new(Language::English).with(ActionKind::Complete, 0.9);
+    assert!(
+        answered(Some(done), "the car is washed")
+            .await
+            .contains("Wash the car")
+    );
+    let question = answered(Some(done), "the piano is tuned").await;
+    assert!(question.starts_with("Which task do you mean"), "{question}");
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_score_is_asked_as_without_scores() {
+    let asked = answered(None, "the car is washed").await;
+    assert!(asked.starts_with("I did not understand that"), "{asked}");
+}
