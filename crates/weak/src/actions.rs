@@ -11,10 +11,10 @@ use super::entities::Entities;
 use super::guard::Guard;
 
 /// Most actions that one answer may hold.
-pub(super) const ACTIONS_MAX: usize = 4;
+pub(super) const ACTIONS_MAX: usize = 12;
 
 /// Most characters of a sentence to the user.
-const SENTENCE_CHARS_MAX: usize = 240;
+pub(super) const SENTENCE_CHARS_MAX: usize = 240;
 
 /// An action without a tool: a reply, a question or a refusal.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(super) fn control(name: &str) -> Option<&'static Control> {
     CONTROLS.iter().find(|control| control.name == name)
 }
 
-/// Returns the schema of an answer: one to four calls, or exactly one text to the user.
+/// Returns the schema of an answer: one to [`ACTIONS_MAX`] calls, or exactly one text to the user.
 pub(super) fn schema(
     tools: &[&ToolDefinition],
     entities: &Entities<'_>,
@@ -105,13 +105,13 @@ pub(super) fn schema(
     }
 }
 
-fn array_schema(items: Vec<Value>, min: usize, max: usize) -> Value {
+pub(super) fn array_schema(items: Vec<Value>, min: usize, max: usize) -> Value {
     json!({ "type": "array", "items": { "anyOf": items }, "minItems": min, "maxItems": max })
 }
 
 /// Returns the schema of one action. The name is the key: an object of name and arguments would say
 /// the same in more tokens, in every example and answer.
-fn action_schema(name: &str, arguments: Value) -> Value {
+pub(super) fn action_schema(name: &str, arguments: Value) -> Value {
     json!({
         "type": "object",
         "properties": { name: arguments },
@@ -157,7 +157,7 @@ fn arguments_schema(
 }
 
 /// Returns a schema without its descriptions, and with a bound for every free string.
-fn bounded(schema: &Value, chars_max: usize) -> Value {
+pub(super) fn bounded(schema: &Value, chars_max: usize) -> Value {
     match schema {
         Value::Object(fields) => {
             let free = fields.get("type").and_then(Value::as_str) == Some("string")
@@ -195,7 +195,7 @@ fn bounded(schema: &Value, chars_max: usize) -> Value {
 
 /// Returns the schema of one line of text. Quotation marks, braces and brackets are excluded: a
 /// weak model hides the end of the JSON inside of strings.
-fn line_schema(chars_max: usize) -> Value {
+pub(super) fn line_schema(chars_max: usize) -> Value {
     const LINE: &str = r#"[^"\\{}\[\]\x00-\x1f\x7f]"#;
     const WORD: &str = r#"[^"\\{}\[\]\x00-\x20\x7f]"#;
     json!({ "type": "string", "pattern": format!("^{WORD}{LINE}{{0,{}}}$", chars_max.max(1) - 1) })

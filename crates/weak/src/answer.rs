@@ -5,22 +5,26 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use adjutant_core::turn::ASK_USER;
+use adjutant_core::turn::{ASK_USER, DECLINE};
 use adjutant_core::{
-    Arguments, Content, FinishReason, GenerateResponse, Part, Reference, ToolCall, ToolDefinition,
+    Arguments, Content, FinishReason, GenerateResponse, Language, Part, Reference, ToolCall,
+    ToolDefinition,
 };
 
 use super::actions::{self, ACTIONS_MAX, Control};
 use super::clarification::Clarification;
 use super::dialogue::Dialogue;
+use super::false_claim::claims_a_change;
 use super::guard::{Guard, Proposed};
+use super::scored::{Decision, Scored};
+use super::sentences::sentence;
 
 /// An object with one key, the tool's name, whose value is the arguments.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "BTreeMap<String, Arguments>")]
-struct Action {
-    tool: String,
-    args: Arguments,
+pub(super) struct Action {
+    pub(super) tool: String,
+    pub(super) args: Arguments,
 }
 
 impl TryFrom<BTreeMap<String, Arguments>> for Action {
@@ -39,6 +43,7 @@ pub(super) fn decode(
     dialogue: &Dialogue,
     references: &[Reference],
     tools: &[&ToolDefinition],
+    scored: Option<&Scored<'_>>,
 ) -> GenerateResponse {
     match response.finish {
         // There is no answer to decode; the turn reports both itself.
@@ -52,12 +57,22 @@ pub(super) fn decode(
         .filter(|part| matches!(part.content, Content::Thinking { .. }))
         .cloned()
         .collect();
-    let guard = Guard::new(dialogue, references, tools);
-    let contents = match parse_actions(&response.text()) {
-        Some(actions) => contents(&actions, &guard, tools),
-        // The call does not depend on the model: its text is the user's.
-        None if guard.must_call() => contents(&[], &guard, tools),
-        None => vec![question_call(0, &Clarification::NotUnderstood)],
+    let actions = parse_actions(&response.text());
+    let contents = match scored {
+        Some(scored) => decided(scored, &actions.unwrap_or_default()),
+        None => {
+            let guard = Guard::new(dialogue, references, tools);
+            match actions.filter(|actions| !actions.is_empty()) {
+                Some(actions) => contents(&actions, &guard, tools),
+                // The call does not depend on the model: its text is the user's.
+                None if guard.must_call() => contents(&[], &guard, tools),
+                None => vec![question_call(
+                    0,
+                    &Clarification::NotUnderstood,
+                    guard.language,
+                )],
+            }
+        }
     };
     parts.extend(contents.into_iter().map(Part::ours));
     response.parts = parts;
@@ -82,14 +97,58 @@ fn parse_actions(text: &str) -> Option<Vec<Action>> {
         Some(actions) => actions,
         None => vec![serde_json::from_str(list('{', '}')?).ok()?],
     };
-    (1..=ACTIONS_MAX)
-        .contains(&actions.len())
-        .then_some(actions)
+    (actions.len() <= ACTIONS_MAX).then_some(actions)
+}
+
+/// Returns the calls, question or reply of a scored message.
+fn decided(scored: &Scored<'_>, chosen: &[Action]) -> Vec<Content> {
+    let language = scored.language();
+    let ask =
+        |at: usize, clarification: &Clarification<'_>| question_call(at, clarification, language);
+    match scored.decide() {
+        Decision::Act(steps, open) => {
+            let (calls, left) = scored.calls(&steps, chosen);
+            let mut contents: Vec<Content> = calls
+                .into_iter()
+                .enumerate()
+                .map(|(index, (tool, arguments))| call(index, tool, arguments))
+                .collect();
+            if let Some(clarification) = open.or(left) {
+                contents.push(ask(contents.len(), &clarification));
+            }
+            contents
+        }
+        Decision::Ask(clarification) => vec![ask(0, &clarification)],
+        Decision::Decline => vec![call_with(
+            0,
+            DECLINE,
+            "message",
+            sentence(language, "decline"),
+        )],
+        Decision::Reply(text) => vec![Content::Text {
+            text: text.to_owned(),
+        }],
+        Decision::SmallTalk => {
+            let words = chosen
+                .first()
+                .and_then(|action| action.args.get(actions::CONTROLS[0].argument))
+                .and_then(Value::as_str)
+                .map(str::trim)
+                .filter(|words| !words.is_empty() && !claims_a_change(words));
+            // A fact that is only taken note of is not kept.
+            if let Some(clarification) = words.and_then(|words| scored.fact_taken_note_of(words)) {
+                return vec![ask(0, &clarification)];
+            }
+            vec![Content::Text {
+                text: words.unwrap_or(sentence(language, "help")).to_owned(),
+            }]
+        }
+    }
 }
 
 fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) -> Vec<Content> {
     if let Some(clarification) = guard.bare_mention().or_else(|| guard.missing_text()) {
-        return vec![question_call(0, &clarification)];
+        return vec![question_call(0, &clarification, guard.language)];
     }
     let word = actions
         .iter()
@@ -125,7 +184,13 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
         .map(|(index, (tool, arguments))| call(index, tool, arguments))
         .collect();
     match (clarification, word) {
-        (Some(clarification), _) => contents.push(question_call(contents.len(), &clarification)),
+        (Some(clarification), _) => {
+            contents.push(question_call(
+                contents.len(),
+                &clarification,
+                guard.language,
+            ));
+        }
         (None, Some((control, args))) if contents.is_empty() => {
             contents.push(reply_content(control, args, guard))
         }
@@ -141,9 +206,12 @@ fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Cont
         .and_then(Value::as_str)
         .unwrap_or_default()
         .trim();
-    // The answer has no call, so a text that says that something was changed is false.
-    if words.is_empty() || guard.claims_a_change(words) {
-        return question_call(0, &guard.nothing_done());
+    // The answer has no call, so a text that says that something was changed is false. In a language
+    // that nobody can check here, any statement may say so.
+    let may_claim =
+        guard.claims_a_change(words) || control.function.is_none() && guard.is_beyond_lists(words);
+    if words.is_empty() || may_claim {
+        return question_call(0, &guard.nothing_done(), guard.language);
     }
     match control.function {
         Some(name) => call_with(0, name, control.argument, words),
@@ -153,8 +221,13 @@ fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Cont
     }
 }
 
-fn question_call(index: usize, clarification: &Clarification<'_>) -> Content {
-    call_with(index, ASK_USER, "question", &clarification.question())
+fn question_call(index: usize, clarification: &Clarification<'_>, language: Language) -> Content {
+    call_with(
+        index,
+        ASK_USER,
+        "question",
+        &clarification.question(language),
+    )
 }
 
 fn call_with(index: usize, name: &str, argument: &str, text: &str) -> Content {

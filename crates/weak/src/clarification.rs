@@ -1,8 +1,12 @@
 //! Clarifying questions, asked where a call would be a guess.
 
-use adjutant_core::{Reference, ToolDefinition};
+use std::borrow::Cow;
+
+use adjutant_core::{Language, Reference, ToolDefinition};
 
 use super::entities;
+use super::sentences;
+use super::tool_kind::{ToolKind, Verbatim, tool_kind};
 
 /// Most entities that one question names.
 const CANDIDATES_MAX: usize = 4;
@@ -44,69 +48,106 @@ pub(super) enum Clarification<'a> {
 }
 
 impl Clarification<'_> {
-    /// Returns the question for the user.
-    pub(super) fn question(&self) -> String {
+    /// Returns the question for the user, in their language.
+    pub(super) fn question(&self, language: Language) -> String {
+        let say = |name: &str, values: &[(&str, &str)]| sentences::filled(language, name, values);
         match self {
-            Self::NotUnderstood => {
-                "I did not understand that, and changed nothing. What should I do?".to_owned()
-            }
+            Self::NotUnderstood => say("not_understood", &[]),
             Self::NoSuch { kind, id } => {
-                format!("There is no {kind} {id}. Which {kind} do you mean?")
+                let kind = noun(kind, language);
+                say("no_such", &[("kind", &kind), ("id", id)])
             }
-            Self::Which { kind, candidates } => match candidates.split_last() {
-                None => format!("Which {kind} do you mean?"),
-                Some((only, [])) => format!(
-                    "Which {kind} do you mean: {}, or another one?",
-                    listed(only)
-                ),
-                Some((last, others)) if others.len() < CANDIDATES_MAX => {
-                    let others: Vec<String> = others.iter().map(|entity| listed(entity)).collect();
-                    format!(
-                        "Which {kind} do you mean: {}, or {}?",
-                        others.join(", "),
-                        listed(last)
-                    )
-                }
-                Some(_) => format!("Which {kind} do you mean? More than one fits."),
-            },
+            Self::Which { kind, candidates } if candidates.len() > CANDIDATES_MAX => {
+                say("more", &[("kind", &noun(kind, language))])
+            }
+            Self::Which { kind, candidates } => {
+                let names: Vec<String> = candidates
+                    .iter()
+                    .map(|entity| listed(entity, language))
+                    .collect();
+                which(kind, &names, candidates.len() == 1, language)
+            }
             // A question with all of them would be the whole list.
-            Self::Unnamed { kind, open } if open.len() > CANDIDATES_MAX => {
-                let some: Vec<String> = open
+            Self::Unnamed { kind, open } => {
+                let names: Vec<String> = open
                     .iter()
                     .take(CANDIDATES_MAX)
-                    .map(|entity| listed(entity))
+                    .map(|entity| listed(entity, language))
                     .collect();
-                format!(
-                    "Which {kind} do you mean: {}, or another one?",
-                    some.join(", ")
-                )
+                let more = open.len() > CANDIDATES_MAX || open.len() == 1;
+                which(kind, &names, more, language)
             }
-            Self::Unnamed { kind, open } => Self::Which {
-                kind,
-                candidates: open.clone(),
-            }
-            .question(),
-            Self::Sure { tool, what } => {
-                format!("Do you want me to {} \u{201c}{what}\u{201d}?", verb(tool))
-            }
-            Self::WhatWith { what } => format!("What should I do with \u{201c}{what}\u{201d}?"),
-            Self::Again { tool, what } => {
-                format!(
-                    "\u{201c}{what}\u{201d} is already there. Do you want me to {} it again?",
-                    verb(tool)
-                )
-            }
-            Self::Words { tool, of: None } => format!("What exactly should I {}?", verb(tool)),
-            Self::Words { of: Some(what), .. } => {
-                format!("What should \u{201c}{what}\u{201d} say instead?")
-            }
+            Self::Sure { tool, what } => match sure(tool) {
+                Some(name) => say(name, &[("what", what)]),
+                None => format!("Do you want me to {} \u{201c}{what}\u{201d}?", verb(tool)),
+            },
+            Self::WhatWith { what } => say("what_with", &[("what", what)]),
+            Self::Again { tool, what } => say("again", &[("what", what), ("verb", verb(tool))]),
+            Self::Words { of: Some(what), .. } => say("words_reword", &[("what", what)]),
+            Self::Words { tool, of: None } => match tool_kind(tool) {
+                ToolKind::Verbatim(Verbatim::Remember) => say("words_remember", &[]),
+                ToolKind::Verbatim(Verbatim::Forget) => say("words_forget", &[]),
+                ToolKind::Verbatim(Verbatim::Log) => say("words_log", &[]),
+                ToolKind::Creates if verb(tool) == "add" => say("words_create", &[]),
+                _ => format!("What exactly should I {}?", verb(tool)),
+            },
         }
     }
 }
 
+/// Asks which entity is meant. `more`: it may be another one than those that are named.
+fn which(kind: &str, names: &[String], more: bool, language: Language) -> String {
+    let asked = sentences::filled(language, "which", &[("kind", &noun(kind, language))]);
+    // French and some others have a space in front of the sign.
+    let sign = if language == Language::French {
+        " ?"
+    } else {
+        "?"
+    };
+    let colon = if language == Language::French {
+        " :"
+    } else {
+        ":"
+    };
+    match names.split_last() {
+        None => format!("{asked}{sign}"),
+        Some(_) if more => {
+            let another = sentences::sentence(language, "another");
+            format!("{asked}{colon} {}, {another}{sign}", names.join(", "))
+        }
+        Some((last, others)) => {
+            let or = sentences::sentence(language, "or");
+            format!("{asked}{colon} {}, {or} {last}{sign}", others.join(", "))
+        }
+    }
+}
+
+/// Returns the word for a kind of entity, which is translated if it is usual.
+fn noun<'a>(kind: &'a str, language: Language) -> Cow<'a, str> {
+    match kind {
+        "task" => Cow::Borrowed(sentences::sentence(language, "task")),
+        other => Cow::Borrowed(other),
+    }
+}
+
+/// Returns the name of the question whether a call is wanted, for the usual calls.
+fn sure(tool: &ToolDefinition) -> Option<&'static str> {
+    match (tool_kind(tool), verb(tool)) {
+        (ToolKind::Creates, "add") => Some("sure_create"),
+        (ToolKind::Completes, "complete") => Some("sure_complete"),
+        (ToolKind::Deletes, "delete") => Some("sure_delete"),
+        (ToolKind::Rewords, "update") => Some("sure_reword"),
+        (ToolKind::Verbatim(Verbatim::Remember), _) => Some("sure_remember"),
+        _ => None,
+    }
+}
+
 /// Names an entity by number and label: two may have the same label.
-fn listed(entity: &Reference) -> String {
-    let done = if entity.done { " (done)" } else { "" };
+fn listed(entity: &Reference, language: Language) -> String {
+    let done = match entity.done {
+        true => format!(" ({})", sentences::sentence(language, "done")),
+        false => String::new(),
+    };
     format!("{}. {}{done}", entity.id, entities::name(entity))
 }
 

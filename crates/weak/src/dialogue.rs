@@ -47,6 +47,14 @@ impl Dialogue {
     }
 }
 
+/// Returns true if a text asks which of several entities is meant: a question that numbers or
+/// quotes two or more.
+pub(super) fn asks_which(text: &str) -> bool {
+    let numbered = text.contains("1. ") && text.contains("2. ");
+    let quoted = text.matches(['\u{201c}', '\u{ab}', '\u{201e}']).count() > 1;
+    text.trim_end().ends_with('?') && (numbered || quoted || text.matches(". ").count() > 1)
+}
+
 /// Returns the text that the user wrote, without the facts that automatic recall attached.
 fn own_text(message: &Message) -> String {
     recall_block::strip(message.text().trim()).trim().to_owned()

@@ -6,10 +6,11 @@
 
 use serde_json::{Value, json};
 
-use adjutant_core::{Arguments, Reference, ToolDefinition};
+use adjutant_core::{Arguments, Language, Reference, ToolDefinition};
 
 use super::analysis::{self, Likeness, contains_phrase, imperative};
 use super::clarification::Clarification;
+use super::detect::detect;
 use super::dialogue::Dialogue;
 use super::entities;
 use super::language::lists;
@@ -46,6 +47,8 @@ pub(super) struct Guard<'a> {
     pub(super) names_an_entity: bool,
     /// Numbers of the message in digits.
     pub(super) numbers: Vec<String>,
+    /// The language of the message, in which questions are asked.
+    pub(super) language: Language,
 }
 
 impl<'a> Guard<'a> {
@@ -87,6 +90,7 @@ impl<'a> Guard<'a> {
             hits,
             names_an_entity,
             numbers,
+            language: detect(&dialogue.message),
         }
     }
 

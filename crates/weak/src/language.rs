@@ -3,8 +3,8 @@
 //! Each list says in its `about` what it is for. The file is parsed once, when the first message
 //! is read. Its words are sorted, so a look-up is a binary search.
 //!
-//! English is the only language yet. In another one less is recognised, and a guard that
-//! recognises nothing asks the user.
+//! English is the only language of messages yet. In another one less is recognised, and a guard that
+//! recognises nothing asks the user. Answers are checked in more, see [`super::claim_language`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -31,7 +31,6 @@ static ENGLISH: LazyLock<Language> = LazyLock::new(|| {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Language {
     pub(crate) message: MessageLists,
-    pub(crate) claim: ClaimLists,
     pub(crate) entry: EntryLists,
     pub(crate) fact: FactLists,
     pub(crate) question: QuestionLists,
@@ -70,17 +69,6 @@ pub(crate) struct MessageLists {
     pub(crate) question_words: WordList,
     pub(crate) reword: WordList,
     pub(crate) speakers: WordList,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ClaimLists {
-    pub(crate) assurances: PhraseList,
-    pub(crate) before_participle: WordList,
-    pub(crate) before_saved: WordList,
-    pub(crate) promise_openings: PhraseList,
-    pub(crate) promised: WordList,
-    pub(crate) saved: WordList,
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,7 +176,7 @@ pub(crate) struct SpeechLists {
 }
 
 /// Single words, sorted.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(from = "List<Vec<String>>")]
 pub(crate) struct WordList(Vec<String>);
 
@@ -199,6 +187,21 @@ impl WordList {
             .binary_search_by(|other| other.as_str().cmp(word))
             .is_ok()
     }
+
+    /// Returns the words.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Returns true if there are no words.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if a test holds for one of the words.
+    pub(crate) fn any(&self, test: impl Fn(&str) -> bool) -> bool {
+        self.0.iter().any(|word| test(word))
+    }
 }
 
 impl From<List<Vec<String>>> for WordList {
@@ -207,8 +210,8 @@ impl From<List<Vec<String>>> for WordList {
     }
 }
 
-/// Phrases, each split into words.
-#[derive(Debug, Deserialize)]
+/// Phrases, each split into words. "|" separates alternatives of one word.
+#[derive(Debug, Default, Deserialize)]
 #[serde(from = "List<Vec<String>>")]
 pub(crate) struct PhraseList(Vec<Vec<String>>);
 
@@ -216,13 +219,43 @@ impl PhraseList {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[String]> {
         self.0.iter().map(Vec::as_slice)
     }
+
+    /// Splits each word as `split` does.
+    pub(crate) fn split_by(&mut self, split: impl Fn(&str) -> Vec<String>) {
+        for phrase in &mut self.0 {
+            *phrase = phrase.iter().flat_map(|word| split(word)).collect();
+        }
+    }
 }
 
 impl From<List<Vec<String>>> for PhraseList {
     fn from(list: List<Vec<String>>) -> Self {
-        let split = |phrase: &String| phrase.split_whitespace().map(str::to_owned).collect();
-        Self(list.words.iter().map(split).collect())
+        Self(
+            list.words
+                .iter()
+                .flat_map(|phrase| expanded(phrase))
+                .collect(),
+        )
     }
+}
+
+/// Returns the phrases of a pattern in which "|" separates alternatives of one word: "to my|the
+/// list".
+fn expanded(pattern: &str) -> Vec<Vec<String>> {
+    let mut phrases = vec![Vec::new()];
+    for word in pattern.split_whitespace() {
+        phrases = phrases
+            .iter()
+            .flat_map(|phrase: &Vec<String>| {
+                word.split('|').map(|alternative| {
+                    let mut phrase = phrase.clone();
+                    phrase.push(alternative.to_owned());
+                    phrase
+                })
+            })
+            .collect();
+    }
+    phrases
 }
 
 /// Ordinal numbers with the position they name, counted from 1.
@@ -252,42 +285,45 @@ struct List<T> {
     words: T,
 }
 
+/// Checks a file of lists: each is explained, sorted and without doubles.
 #[cfg(test)]
-mod tests {
-    use super::*;
-
+pub(crate) fn check_lists(file: &str) {
     #[derive(Deserialize)]
     struct Raw {
         about: String,
         words: serde_json::Value,
     }
 
+    let file: BTreeMap<String, BTreeMap<String, Raw>> = serde_json::from_str(file).unwrap();
+    for (name, Raw { about, words }) in file.into_values().flatten() {
+        assert!(
+            about.ends_with('.') || about.ends_with('"') || about.ends_with('?'),
+            "{name}"
+        );
+        let words: Vec<String> = match words {
+            serde_json::Value::Object(words) => words.into_iter().map(|(word, _)| word).collect(),
+            words => serde_json::from_value(words).unwrap(),
+        };
+        assert!(!words.is_empty(), "{name}");
+        assert!(
+            words.is_sorted_by(|a, b| a < b),
+            "{name} is not sorted, or has a double"
+        );
+        assert!(
+            words.iter().all(|word| *word == word.to_lowercase()),
+            "{name}"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
     /// Parsing fails if the file lacks a list, or has one that no field is for.
     #[test]
     fn every_list_is_explained_sorted_and_without_doubles() {
         assert!(lists().message.stop_words.has("the"));
-        let file: BTreeMap<String, BTreeMap<String, Raw>> =
-            serde_json::from_str(include_str!("../languages/en.json")).unwrap();
-        for (name, Raw { about, words }) in file.into_values().flatten() {
-            assert!(
-                about.ends_with('.') || about.ends_with('"') || about.ends_with('?'),
-                "{name}"
-            );
-            let words: Vec<String> = match words {
-                serde_json::Value::Object(words) => {
-                    words.into_iter().map(|(word, _)| word).collect()
-                }
-                words => serde_json::from_value(words).unwrap(),
-            };
-            assert!(!words.is_empty(), "{name}");
-            assert!(
-                words.is_sorted_by(|a, b| a < b),
-                "{name} is not sorted, or has a double"
-            );
-            assert!(
-                words.iter().all(|word| *word == word.to_lowercase()),
-                "{name}"
-            );
-        }
+        check_lists(include_str!("../languages/en.json"));
     }
 }

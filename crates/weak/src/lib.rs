@@ -13,28 +13,41 @@
 mod actions; // the schema of an answer
 mod analysis; // words, numbers and clauses of a message
 mod answer; // decoding of an answer
+mod claim_language; // word lists of claims
 mod clarification; // questions instead of guesses
+mod detect; // the language of a text
 mod dialogue; // the end of the transcript
 mod entities; // the user's entities, and which of them are shown
 mod example; // examples for the model
 mod false_claim; // text that claims a change without a call
 mod guard; // checks of calls against the message
-mod language; // word lists
+mod language; // word lists of English
+mod lexicon; // word lists of five languages
 mod offer; // the tools and entities a message allows
 mod prompt; // the messages the model reads
 mod quote; // texts that a tool takes verbatim
 mod quoted_calls; // calls of such tools
 mod resolve; // entity resolution
+mod scored; // decisions about messages with scores
+mod sentences; // sentences to the person
 mod speech; // speech acts: statements, orders, questions
 mod tool_kind; // classification of tools
+mod word_classifier; // scores of actions by words
+mod words; // words of any language, folded
 
 pub use example::InvalidExamples;
+pub use false_claim::{claims_a_change, claims_understanding};
+pub use word_classifier::WordClassifier;
 
-use adjutant_core::{GenerateRequest, GenerateResponse, MaxTokens, Reference, ToolDefinition};
+use adjutant_core::{
+    ActionScores, GenerateRequest, GenerateResponse, MaxTokens, Reference, ToolDefinition,
+    Utterance,
+};
 use dialogue::Dialogue;
 use entities::Entities;
 use example::Examples;
 use guard::Guard;
+use scored::Scored;
 
 /// Tokens for the frame of an answer, beside what it quotes of the message.
 const OUTPUT_TOKENS_BASE: u32 = 320;
@@ -51,7 +64,7 @@ const OUTPUT_TOKENS_BASE: u32 = 320;
 ///     r#"{"message": "hello", "answer": [{"tool": "small-talk", "args": {"text": "Hi!"}}]}"#,
 /// )?;
 /// let request = GenerateRequest::new(vec![Message::user("good morning")?]);
-/// let encoded = tools.encode(&request, &[]);
+/// let encoded = tools.encode(&request, &[], None);
 /// assert!(encoded.response_schema.is_some());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -60,6 +73,8 @@ pub struct WeakTools {
     examples: Examples,
     /// Examples of tools that only messages with a text for them are sent with.
     on_demand: Vec<Examples>,
+    /// Examples for messages whose actions were scored.
+    scored: Option<Examples>,
 }
 
 impl WeakTools {
@@ -89,7 +104,7 @@ impl WeakTools {
     pub fn from_jsonl(text: &str) -> Result<Self, InvalidExamples> {
         Examples::from_jsonl(text).map(|examples| Self {
             examples,
-            on_demand: Vec::new(),
+            ..Self::default()
         })
     }
 
@@ -106,17 +121,33 @@ impl WeakTools {
         self
     }
 
+    /// Sets the examples for messages whose actions were scored: of what is left to the model then,
+    /// which are the texts of new entities, other words for known ones, and small talk. Default: the
+    /// same as for all messages.
+    #[must_use]
+    pub fn with_scored(mut self, scored: Self) -> Self {
+        self.scored = Some(scored.examples);
+        self
+    }
+
     /// Encodes a request for a weak model: no tools, a schema for the answer, and a transcript of
     /// instruction, examples and one last message that holds the user's entities and message.
     ///
     /// All messages but the last depend on the tools alone: they are the same bytes in every
     /// request of an agent, but for what [`WeakTools::with_on_demand`] adds behind them.
+    ///
+    /// With the `scores` of the message's actions ([`LastExchange`] has what is scored), words and
+    /// scores decide as much as they can, and the model is asked only for the rest.
     #[must_use]
-    pub fn encode(&self, request: &GenerateRequest, references: &[Reference]) -> GenerateRequest {
+    pub fn encode(
+        &self,
+        request: &GenerateRequest,
+        references: &[Reference],
+        scores: Option<&ActionScores>,
+    ) -> GenerateRequest {
         let dialogue = Dialogue::from_messages(&request.messages);
         let tools = offered(request);
-        let entities = Entities::new(references, &dialogue, &tools);
-        let guard = Guard::new(&dialogue, references, &tools);
+        let scored = scores.and_then(|scores| Scored::new(&dialogue, references, &tools, *scores));
         let is_on_demand = |tool: &&ToolDefinition| {
             self.on_demand
                 .iter()
@@ -124,12 +155,28 @@ impl WeakTools {
         };
         // The head is the same for every message, so that a prompt cache keeps it.
         let (more, always): (Vec<_>, Vec<_>) = tools.iter().copied().partition(is_on_demand);
-        let mut messages = prompt::head(&self.examples, request, &always);
-        if !guard.quotes.is_empty() || guard.is_off_topic() {
-            let shown = |examples| prompt::on_demand(examples, &more, &tools);
-            messages.extend(self.on_demand.iter().flat_map(shown));
-        }
-        messages.extend(prompt::last(&dialogue, &entities, &tools, &guard));
+        let mut messages = match (&self.scored, &scored) {
+            (Some(examples), Some(_)) => prompt::head(examples, request, &always),
+            _ => prompt::head(&self.examples, request, &always),
+        };
+        let schema = if let Some(scored) = &scored {
+            let decision = scored.decide();
+            messages.extend(prompt::last_scored(
+                &dialogue,
+                &scored.shown(&decision),
+                &tools,
+            ));
+            scored.schema(&decision)
+        } else {
+            let entities = Entities::new(references, &dialogue, &tools);
+            let guard = Guard::new(&dialogue, references, &tools);
+            if !guard.quotes.is_empty() || guard.is_off_topic() {
+                let shown = |examples| prompt::on_demand(examples, &more, &tools);
+                messages.extend(self.on_demand.iter().flat_map(shown));
+            }
+            messages.extend(prompt::last(&dialogue, &entities, &tools, &guard));
+            actions::schema(&tools, &entities, &dialogue, &guard)
+        };
         let mut encoded = GenerateRequest::new(messages);
         encoded.config = request.config.clone();
         // An answer may quote the whole message, at about two characters a token.
@@ -142,12 +189,12 @@ impl WeakTools {
         encoded.config.max_tokens = MaxTokens::new(allowed).ok();
         encoded.time_left = request.time_left;
         encoded.trace.clone_from(&request.trace);
-        encoded.response_schema = Some(actions::schema(&tools, &entities, &dialogue, &guard));
+        encoded.response_schema = Some(schema);
         encoded
     }
 
-    /// Decodes the answer to an encoded request, as if the model had called tools itself. `request`
-    /// and `references` are those that were encoded.
+    /// Decodes the answer to an encoded request, as if the model had called tools itself.
+    /// `request`, `references` and `scores` are those that were encoded.
     ///
     /// Its parts are calls with ids for references, at most one `ask_user` or `decline`, or text.
     /// An answer that is no list of actions becomes a question too: the same request would bring
@@ -158,10 +205,66 @@ impl WeakTools {
         response: GenerateResponse,
         request: &GenerateRequest,
         references: &[Reference],
+        scores: Option<&ActionScores>,
     ) -> GenerateResponse {
         let dialogue = Dialogue::from_messages(&request.messages);
         let tools = offered(request);
-        answer::decode(response, &dialogue, references, &tools)
+        let scored = scores.and_then(|scores| Scored::new(&dialogue, references, &tools, *scores));
+        answer::decode(response, &dialogue, references, &tools, scored.as_ref())
+    }
+}
+
+/// The person's last message and what was said just before it: what a model scores the actions of.
+///
+/// # Examples
+///
+/// ```
+/// use adjutant_core::{GenerateRequest, Message};
+/// use adjutant_weak::LastExchange;
+///
+/// let request = GenerateRequest::new(vec![Message::user("buy milk")?]);
+/// assert_eq!(LastExchange::of(&request).utterance().message, "buy milk");
+/// # Ok::<(), adjutant_core::InvalidMessage>(())
+/// ```
+#[derive(Debug)]
+pub struct LastExchange {
+    message: String,
+    before: Option<String>,
+    earlier: Option<String>,
+}
+
+impl LastExchange {
+    /// Reads the messages of a request. An answer to the question which entity is meant is joined
+    /// with the message that the question was about: that one says what to do.
+    #[must_use]
+    pub fn of(request: &GenerateRequest) -> Self {
+        let Dialogue {
+            message,
+            assistant_before: before,
+            user_before: earlier,
+        } = Dialogue::from_messages(&request.messages);
+        match (&before, &earlier) {
+            (Some(question), Some(order)) if dialogue::asks_which(question) => Self {
+                message: format!("{order}: {message}"),
+                before: None,
+                earlier: None,
+            },
+            _ => Self {
+                message,
+                before,
+                earlier,
+            },
+        }
+    }
+
+    /// Returns the exchange in the form that [`adjutant_core::LanguageModel::score_actions`] takes.
+    #[must_use]
+    pub fn utterance(&self) -> Utterance<'_> {
+        Utterance {
+            message: &self.message,
+            before: self.before.as_deref(),
+            earlier: self.earlier.as_deref(),
+        }
     }
 }
 

@@ -101,6 +101,35 @@ fn turns(user: String, example: &Example) -> Vec<Message> {
     Message::user(user).into_iter().chain(answer).collect()
 }
 
+/// Returns the last message for a scored message: the entities that the model chooses for, if any.
+pub(super) fn last_scored(
+    dialogue: &Dialogue,
+    shown: &[&Reference],
+    tools: &[&ToolDefinition],
+) -> Option<Message> {
+    let mut text = if shown.is_empty() {
+        String::new()
+    } else {
+        listed(shown, 0, tools)
+    };
+    if let Some(before) = dialogue
+        .assistant_before
+        .as_deref()
+        .filter(|_| dialogue.answers())
+    {
+        let cut = |text: &str| {
+            one_line(text)
+                .chars()
+                .take(BEFORE_CHARS_MAX)
+                .collect::<String>()
+        };
+        let earlier = dialogue.user_before.as_deref().map(cut).unwrap_or_default();
+        push_before(&mut text, &earlier, &cut(before));
+    }
+    push_message(&mut text, &dialogue.message);
+    Message::user(text).ok()
+}
+
 /// Returns the last message: the user's entities and message.
 pub(super) fn last(
     dialogue: &Dialogue,

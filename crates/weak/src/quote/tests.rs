@@ -107,7 +107,7 @@ fn decoded(message: &str, answer: &str) -> String {
         losses: Vec::new(),
     };
     let lines = weak()
-        .decode(response, &request(message, tools()), &things())
+        .decode(response, &request(message, tools()), &things(), None)
         .parts;
     let lines = lines.iter().map(|part| match &part.content {
         Content::Text { text } => format!("says {text}"),
@@ -121,7 +121,7 @@ fn decoded(message: &str, answer: &str) -> String {
 
 /// Returns true if the schema for a message takes an answer.
 fn takes(message: &str, answer: &Value) -> bool {
-    let encoded = weak().encode(&request(message, tools()), &things());
+    let encoded = weak().encode(&request(message, tools()), &things(), None);
     Schema::compile(&encoded.response_schema.unwrap())
         .unwrap()
         .check(answer)
@@ -198,6 +198,14 @@ fn words_that_claim_a_change_become_a_question() {
         "I have written it down.",
         "Let me note that.",
         "All right, I'll take care of that.",
+        "I'll wake you at 7.",
+        "Your stopwatch is running.",
+        "Das habe ich mir gemerkt.",
+        "C'est noté !",
+        "Lo tendré en cuenta.",
+        "Pode deixar comigo.",
+        "Ho preso nota di tua sorella.",
+        "\u{8986}\u{3048}\u{307e}\u{3057}\u{305f}\u{3002}",
     ] {
         let says = json!([{ "small-talk": { "text": claim } }]).to_string();
         assert_eq!(
@@ -249,11 +257,13 @@ fn the_schema_offers_what_the_message_can_mean() {
 
 #[test]
 fn requests_without_words_for_these_tools_are_what_they_are_without_the_tools() {
-    let with = |message: &str| weak().encode(&request(message, tools()), &things());
+    let with = |message: &str| weak().encode(&request(message, tools()), &things(), None);
     let without = |message: &str| {
-        WeakTools::from_jsonl(TASKS)
-            .unwrap()
-            .encode(&request(message, tools_for_tasks()), &things())
+        WeakTools::from_jsonl(TASKS).unwrap().encode(
+            &request(message, tools_for_tasks()),
+            &things(),
+            None,
+        )
     };
     let shown = |request: &GenerateRequest| -> Vec<String> {
         request

@@ -101,13 +101,19 @@ fn what_the_provider_filtered_passes_untouched_and_a_cut_answer_asks() {
     let references = references(LIST);
     let filtered = answer("", FinishReason::ContentFilter);
     assert_eq!(
-        weak().decode(filtered.clone(), &request(None, "buy oil"), &references),
+        weak().decode(
+            filtered.clone(),
+            &request(None, "buy oil"),
+            &references,
+            None
+        ),
         filtered
     );
     let cut = weak().decode(
         answer("[{\"tool\":\"add", FinishReason::MaxTokens),
         &request(None, "buy oil"),
         &references,
+        None,
     );
     assert_eq!(
         (cut.finish, cut.usage.output_tokens),
@@ -539,6 +545,7 @@ fn optional_arguments_nobody_asked_for_are_dropped() {
         answer(&call("book_room", args), FinishReason::Stop),
         &request,
         &references(LIST),
+        None,
     );
     let call = response.tool_calls().next().unwrap();
     assert_eq!(

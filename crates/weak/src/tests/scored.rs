@@ -1,0 +1,599 @@
+//! Messages whose actions were scored: what is done, asked and left to the model.
+
+use adjutant_core::{ActionKind, ActionScores, Language, RESERVED};
+
+use super::*;
+use crate::LastExchange;
+
+/// Scores of one likely kind.
+fn likely(language: Language, kinds: &[(ActionKind, f32)]) -> ActionScores {
+    kinds.iter().fold(
+        ActionScores::new(language),
+        |scores, (kind, probability)| scores.with(*kind, *probability),
+    )
+}
+
+/// Returns what becomes of a message if the model chooses `chosen`, a part a line.
+fn decided(
+    scores: ActionScores,
+    list: &[&str],
+    before: Option<&str>,
+    message: &str,
+    chosen: &str,
+) -> String {
+    let response = weak().decode(
+        answer(chosen, FinishReason::Stop),
+        &request(before, message),
+        &references(list),
+        Some(&scores),
+    );
+    let lines = response.parts.iter().map(|part| match &part.content {
+        Content::Text { text } => format!("says {text}"),
+        Content::ToolCall(call) if RESERVED.contains(&call.name.as_str()) => {
+            let text = call.arguments.values().next().and_then(Value::as_str);
+            format!("{} {}", call.name, text.unwrap_or_default())
+        }
+        Content::ToolCall(call) => {
+            let arguments: Vec<&str> = call.arguments.values().filter_map(Value::as_str).collect();
+            format!("{} {}", call.name, arguments.join(" "))
+        }
+        other => format!("{other:?}"),
+    });
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+fn completed(language: Language, list: &[&str], before: Option<&str>, message: &str) -> String {
+    let scores = likely(language, &[(ActionKind::Complete, 0.9)]);
+    decided(scores, list, before, message, "[]")
+}
+
+fn encoded_with(scores: ActionScores, list: &[&str], message: &str) -> GenerateRequest {
+    weak().encode(&request(None, message), &references(list), Some(&scores))
+}
+
+#[test]
+fn entities_are_meant_by_their_words_in_five_languages() {
+    use Language::{English, French, German, Portuguese, Spanish};
+    for (language, list, message, becomes) in [
+        (
+            English,
+            &["Feed the rabbits", "Wash the car"][..],
+            "fed the rabits",
+            "complete_task 1",
+        ),
+        (
+            German,
+            &["Rosen schneiden", "Hecke schneiden"],
+            "die rosen hab ich geschnitten",
+            "complete_task 1",
+        ),
+        (
+            German,
+            &["Brot kaufen", "Milch kaufen"],
+            "milch ist eingekauft",
+            "complete_task 2",
+        ),
+        (
+            French,
+            &["Acheter du pain", "Appeler l'arbitre"],
+            "j’ai appelé l’arbitre",
+            "complete_task 2",
+        ),
+        (
+            Spanish,
+            &["Comprar púas", "Afinar la guitarra"],
+            "ya compré las puas",
+            "complete_task 1",
+        ),
+        (
+            Portuguese,
+            &["Regar as plantas", "Pagar o DAS"],
+            "reguei as plantas",
+            "complete_task 1",
+        ),
+    ] {
+        assert_eq!(
+            completed(language, list, None, message),
+            becomes,
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn several_entities_of_one_message_are_several_calls() {
+    let list = &[
+        "Feed the rabbits",
+        "Wash the car",
+        "Bake bread",
+        "Ring Uncle Pete",
+    ];
+    for (message, becomes) in [
+        (
+            "fed the rabbits, washed the car and rang pete",
+            "complete_task 1; complete_task 2; complete_task 4",
+        ),
+        (
+            "1, 3 and 4 are done",
+            "complete_task 1; complete_task 3; complete_task 4",
+        ),
+        (
+            "2-4 done",
+            "complete_task 2; complete_task 3; complete_task 4",
+        ),
+        (
+            "the first and the last one",
+            "complete_task 1; complete_task 4",
+        ),
+        (
+            "all done except the bread",
+            "complete_task 1; complete_task 2; complete_task 4",
+        ),
+        (
+            "bread is not baked yet, but the car is washed",
+            "complete_task 2",
+        ),
+        ("done with the car, no wait, the bread", "complete_task 3"),
+        ("paid 50 for the car", "complete_task 2"),
+        ("paid 4 for the bread", "complete_task 3"),
+    ] {
+        let becomes_now = completed(Language::English, list, None, message);
+        assert_eq!(becomes_now, becomes, "{message}");
+    }
+}
+
+#[test]
+fn what_was_just_said_is_meant_by_pronouns_and_positions() {
+    let list = &["Feed the rabbits", "Wash the car", "Bake bread"];
+    for (before, message, becomes) in [
+        (
+            "Added \u{201c}Wash the car\u{201d} to your list.",
+            "done that one",
+            "complete_task 2",
+        ),
+        (
+            "Which task do you mean: 2. Wash the car, or 3. Bake bread?",
+            "both",
+            "complete_task 2; complete_task 3",
+        ),
+        (
+            "Which task do you mean: 2. Wash the car, or 3. Bake bread?",
+            "the second one",
+            "complete_task 3",
+        ),
+        (
+            "Which task do you mean: 2. Wash the car, or 3. Bake bread?",
+            "2",
+            "complete_task 2",
+        ),
+    ] {
+        let becomes_now = completed(Language::English, list, Some(before), message);
+        assert_eq!(becomes_now, becomes, "{before} {message}");
+    }
+}
+
+#[test]
+fn numbers_inside_of_labels_are_words() {
+    let list = &[
+        "Send invoice 2041",
+        "Send invoice 2042",
+        "Mark year 9 essays",
+    ];
+    for (message, becomes) in [
+        ("invoice 2042 is out", "complete_task 2"),
+        ("year nine essays marked", "complete_task 3"),
+        (
+            "the invoice is out",
+            "ask_user Which task do you mean: 1. Send invoice 2041, or 2. Send invoice 2042?",
+        ),
+        ("both invoices are out", "complete_task 1; complete_task 2"),
+    ] {
+        assert_eq!(
+            completed(Language::English, list, None, message),
+            becomes,
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn what_fits_nothing_or_is_done_already_is_asked_about() {
+    let list = &["Feed the rabbits", "Wash the car*"];
+    let unnamed = "ask_user Which task do you mean: 1. Feed the rabbits, or another one?";
+    for message in ["the piano is tuned", "the car is washed", "fed the hens"] {
+        assert_eq!(
+            completed(Language::English, list, None, message),
+            unnamed,
+            "{message}"
+        );
+    }
+    assert_eq!(
+        completed(Language::English, list, None, "number 7 is done"),
+        "ask_user There is no task 7. Which task do you mean?"
+    );
+}
+
+#[test]
+fn too_little_evidence_is_a_question_in_the_language_of_the_message() {
+    let doubtful = [(ActionKind::Complete, 0.4)];
+    for (language, list, message, becomes) in [
+        (
+            Language::English,
+            "Wash the car",
+            "the car",
+            "ask_user Do you want me to complete \u{201c}Wash the car\u{201d}?",
+        ),
+        (
+            Language::German,
+            "Auto waschen",
+            "das auto",
+            "ask_user Soll ich \u{201e}Auto waschen\u{201c} als erledigt abhaken?",
+        ),
+        (
+            Language::French,
+            "Laver la voiture",
+            "la voiture",
+            "ask_user Dois-je marquer \u{ab} Laver la voiture \u{bb} comme terminée ?",
+        ),
+        (
+            Language::Spanish,
+            "Lavar el coche",
+            "el coche",
+            "ask_user ¿Quieres que marque \u{ab}Lavar el coche\u{bb} como hecha?",
+        ),
+        (
+            Language::Portuguese,
+            "Lavar o carro",
+            "o carro",
+            "ask_user Quer que eu marque \u{201c}Lavar o carro\u{201d} como feita?",
+        ),
+    ] {
+        let becomes_now = decided(likely(language, &doubtful), &[list], None, message, "[]");
+        assert_eq!(becomes_now, becomes);
+    }
+    // An order that may be a deletion is not taken for a completion: the person confirms it.
+    let either = likely(
+        Language::English,
+        &[(ActionKind::Complete, 0.7), (ActionKind::Delete, 0.6)],
+    );
+    assert_eq!(
+        decided(either, &["Wash the car"], None, "done with the car", "[]"),
+        "delete_task 1"
+    );
+}
+
+/// Returns the texts that new tasks of a message may have: those that the model chooses from, or the
+/// only one.
+fn offered_texts(scores: ActionScores, message: &str) -> Vec<String> {
+    let schema = encoded_with(scores, LIST, message).response_schema.unwrap();
+    match schema.pointer("/items/properties/add_task/properties/description/enum") {
+        Some(texts) => serde_json::from_value(texts.clone()).unwrap(),
+        None => {
+            let only = decided(scores, LIST, None, message, "[]");
+            vec![only.strip_prefix("add_task ").unwrap().to_owned()]
+        }
+    }
+}
+
+#[test]
+fn texts_of_new_tasks_are_words_of_the_message_without_order_and_list() {
+    use Language::{English, French, German, Portuguese, Spanish};
+    for (language, message, text) in [
+        (
+            English,
+            "please add oat milk to my list, thanks",
+            "oat milk",
+        ),
+        (
+            English,
+            "stikc stapler refills on teh list",
+            "stapler refills",
+        ),
+        (
+            English,
+            "remind me to call mum on Sunday",
+            "call mum on Sunday",
+        ),
+        (
+            English,
+            "add return the book, no wait, the film",
+            "return the film",
+        ),
+        (
+            English,
+            "in two weeks I need to renew the licence",
+            "in two weeks renew the licence",
+        ),
+        (English, "add read chapter 7.3", "read chapter 7.3"),
+        (
+            German,
+            "schreib bitte Hustensaft auf die Liste",
+            "Hustensaft",
+        ),
+        (
+            German,
+            "ich muss noch die Hecke schneiden",
+            "die Hecke schneiden",
+        ),
+        (
+            French,
+            "ajoute des mouchoirs à ma liste stp",
+            "des mouchoirs",
+        ),
+        (
+            Spanish,
+            "añade comprar sombrero a la lista",
+            "comprar sombrero",
+        ),
+        (Portuguese, "põe pilhas na minha lista por favor", "pilhas"),
+    ] {
+        let scores = likely(language, &[(ActionKind::Create, 0.9)]);
+        let offered = offered_texts(scores, message);
+        let is_offered = |offer: &String| offer.to_lowercase() == text.to_lowercase();
+        assert!(offered.iter().any(is_offered), "{message}: {offered:?}");
+    }
+}
+
+#[test]
+fn every_text_that_the_model_chooses_becomes_a_task_and_no_other() {
+    let scores = likely(Language::English, &[(ActionKind::Create, 0.9)]);
+    let message = "add wax, rope and a tent";
+    let chosen = json!([
+        { "add_task": { "description": "wax" } },
+        { "add_task": { "description": "rope" } },
+        { "add_task": { "description": "a tent" } },
+        { "add_task": { "description": "a boat" } },
+    ]);
+    assert_eq!(
+        decided(scores, LIST, None, message, &chosen.to_string()),
+        "add_task Wax; add_task Rope; add_task A tent"
+    );
+    let nothing = "ask_user What exactly should I add?";
+    assert_eq!(decided(scores, LIST, None, message, "[]"), nothing);
+    assert_eq!(decided(scores, LIST, None, message, "no JSON"), nothing);
+    assert_eq!(
+        decided(scores, &["Buy wax"], None, "add buy wax", "[]"),
+        "ask_user \u{201c}Buy wax\u{201d} is already there. Do you want me to add it again?"
+    );
+}
+
+#[test]
+fn a_new_text_of_an_entity_has_only_words_of_the_person() {
+    let scores = likely(Language::English, &[(ActionKind::Reword, 0.9)]);
+    let message = "the call goes to Uncle Max, not Pete";
+    let chosen = |text: &str| {
+        json!([{ "update_task": { "task_id": "Ring Uncle Pete", "description": text } }])
+            .to_string()
+    };
+    assert_eq!(
+        decided(scores, LIST, None, message, &chosen("Ring Uncle Max")),
+        "update_task 4 Ring Uncle Max"
+    );
+    // A server that does not keep to the schema chooses nothing: the likeliest text is taken.
+    for text in ["Ring Uncle Pete", "Ring Aunt Eve", ""] {
+        assert_eq!(
+            decided(scores, LIST, None, message, &chosen(text)),
+            "update_task 4 Ring Uncle Max",
+            "{text}"
+        );
+    }
+    assert!(!accepts(
+        &encoded_with(scores, LIST, message),
+        &chosen("Ring Aunt Eve")
+    ));
+    assert_eq!(
+        decided(scores, LIST, None, "change uncle pete", "[]"),
+        "ask_user What should \u{201c}Ring Uncle Pete\u{201d} say instead?"
+    );
+}
+
+#[test]
+fn a_new_text_takes_the_place_of_all_words_or_of_some() {
+    use Language::{English, French, German, Portuguese, Spanish};
+    for (language, label, message, text) in [
+        (
+            English,
+            "Order 25 kg flour",
+            "flour should read 30 kg",
+            "Order 30 kg flour",
+        ),
+        (
+            English,
+            "Read chapter 9",
+            "move chapter 9 to Sunday",
+            "Read chapter 9 Sunday",
+        ),
+        (
+            English,
+            "Sow carrots",
+            "rename 1 to sow the beets",
+            "Sow the beets",
+        ),
+        (
+            English,
+            "Fix the gate",
+            "call the gate \u{201c}Paint it\u{201d}",
+            "Paint it",
+        ),
+        (
+            German,
+            "Flug nach Wien buchen",
+            "der Flug geht nach Prag, nicht nach Wien",
+            "Flug nach Prag buchen",
+        ),
+        (
+            German,
+            "Hecke schneiden",
+            "nenne Aufgabe 1 Hecke pflanzen um",
+            "Hecke pflanzen",
+        ),
+        (
+            French,
+            "Acheter des poires",
+            "remplace poires par prunes",
+            "Acheter des prunes",
+        ),
+        (
+            Spanish,
+            "Pintar la sala",
+            "la 1 debe decir pintar la cocina",
+            "Pintar la cocina",
+        ),
+        (
+            Portuguese,
+            "Regar as rosas",
+            "muda a 1 para podar as rosas",
+            "Podar as rosas",
+        ),
+    ] {
+        let scores = likely(language, &[(ActionKind::Reword, 0.9)]);
+        let schema = encoded_with(scores, &[label], message)
+            .response_schema
+            .unwrap();
+        let texts =
+            schema.pointer("/prefixItems/0/properties/update_task/properties/description/enum");
+        let offered: Vec<String> = match texts {
+            Some(texts) => serde_json::from_value(texts.clone()).unwrap(),
+            None => Vec::new(),
+        };
+        let likeliest = decided(scores, &[label], None, message, "[]");
+        let is_text = |offer: &String| offer.to_lowercase() == text.to_lowercase();
+        assert!(
+            likeliest.to_lowercase() == format!("update_task 1 {}", text.to_lowercase())
+                || offered.iter().any(is_text),
+            "{message}: {likeliest} of {offered:?}"
+        );
+    }
+}
+
+#[test]
+fn each_clause_asks_for_an_action_of_its_own() {
+    use ActionKind::{Complete, Create, Delete, Reword};
+    for (kinds, message, becomes) in [
+        (
+            [Complete, Delete],
+            "the car is washed, remove the bread",
+            "complete_task 2; delete_task 3",
+        ),
+        (
+            [Complete, Delete],
+            "mark 1 as done and delete 3 and 4",
+            "complete_task 1; delete_task 3; delete_task 4",
+        ),
+        (
+            [Create, Delete],
+            "delete the bread and add oat milk",
+            "delete_task 3; add_task Oat milk",
+        ),
+        (
+            [Complete, Reword],
+            "the car is washed, rename 3 to bake rolls",
+            "complete_task 2; update_task 3 Bake rolls",
+        ),
+    ] {
+        let scores = likely(Language::English, &kinds.map(|kind| (kind, 0.8)));
+        assert_eq!(
+            decided(scores, LIST, None, message, "[]"),
+            becomes,
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn words_have_a_share_in_the_evidence() {
+    let scores = likely(
+        Language::English,
+        &[(ActionKind::Create, 0.42), (ActionKind::Reply, 0.4)],
+    );
+    let message = "please add oat milk to my list";
+    assert_eq!(
+        decided(scores, LIST, None, message, "[]"),
+        "add_task Oat milk"
+    );
+    let message = "oat milk is such a strange thing";
+    let asked = decided(scores, LIST, None, message, "[]");
+    assert!(!asked.starts_with("add_task"), "{asked}");
+}
+
+#[test]
+fn done_entries_are_deleted_together_or_with_all_others() {
+    let scores = likely(Language::English, &[(ActionKind::Delete, 0.9)]);
+    let list = &["Feed the rabbits", "Wash the car*", "Bake bread*"];
+    for (message, becomes) in [
+        ("remove all finished tasks", "delete_task 2; delete_task 3"),
+        (
+            "delete everything",
+            "delete_task 1; delete_task 2; delete_task 3",
+        ),
+        ("delete 1, no, 2", "delete_task 2"),
+    ] {
+        assert_eq!(
+            decided(scores, list, None, message, "[]"),
+            becomes,
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_message_that_leaves_nothing_to_choose_is_sent_without_the_list() {
+    let scores = likely(Language::English, &[(ActionKind::Complete, 0.9)]);
+    let encoded = encoded_with(scores, LIST, "the car is washed");
+    assert!(accepts(&encoded, "[]"));
+    assert!(!accepts(&encoded, &complete("Wash the car")));
+    assert_eq!(
+        encoded.messages.last().unwrap().text(),
+        "Message: the car is washed"
+    );
+}
+
+#[test]
+fn a_refusal_is_a_fixed_sentence_and_small_talk_claims_nothing() {
+    let decline = likely(Language::German, &[(ActionKind::Decline, 0.9)]);
+    let declined = decided(decline, LIST, None, "wie wird das wetter?", "[]");
+    assert!(declined.starts_with("decline Ich kümmere mich nur um deine Aufgabenliste"));
+    let reply = likely(Language::English, &[(ActionKind::Reply, 0.9)]);
+    let says = |text: &str| {
+        let chosen = json!([{ "small-talk": { "text": text } }]).to_string();
+        decided(reply, LIST, None, "hello there", &chosen)
+    };
+    assert_eq!(says("Hello!"), "says Hello!");
+    assert!(says("I've added it.").starts_with("says I keep your to-do list"));
+    assert_eq!(
+        decided(reply, LIST, None, "I have not washed the car", "[]"),
+        "says All right, I changed nothing."
+    );
+    // A task that was just spoken of is not what such a question is about.
+    let before = Some("Added \u{201c}Wash the car\u{201d}. Anything else?");
+    let help = decided(reply, LIST, before, "what can you do?", "[]");
+    assert!(help.starts_with("says I keep your to-do list"), "{help}");
+}
+
+#[test]
+fn tools_of_another_shape_are_not_judged_by_scores() {
+    let scores = likely(Language::English, &[(ActionKind::Complete, 0.9)]);
+    let mut request = request(None, "fed the rabbits");
+    let mut twice = tools();
+    twice.push(ToolDefinition::new("send_mail", "Sends.", json!({ "type": "object" })).unwrap());
+    request.tools = twice.into();
+    let scored = weak().encode(&request, &references(LIST), Some(&scores));
+    let plain = weak().encode(&request, &references(LIST), None);
+    assert_eq!(scored.response_schema, plain.response_schema);
+    assert_eq!(scored.messages, plain.messages);
+}
+
+#[test]
+fn an_answer_to_the_question_which_is_scored_with_what_the_question_was_about() {
+    let asked = request(
+        Some("Which task do you mean: 1. Wash the car, or 2. Bake bread?"),
+        "the car",
+    );
+    let exchange = LastExchange::of(&asked);
+    assert_eq!(exchange.utterance().message, "something earlier: the car");
+    assert_eq!(exchange.utterance().before, None);
+    let told = request(Some("Added \u{201c}Wash the car\u{201d}."), "thanks");
+    let exchange = LastExchange::of(&told);
+    assert_eq!(exchange.utterance().message, "thanks");
+    assert_eq!(exchange.utterance().earlier, Some("something earlier"));
+}
