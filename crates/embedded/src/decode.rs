@@ -9,6 +9,7 @@ use serde_json::Value;
 use toktrie::TokenId;
 use tracing::debug;
 
+use crate::classifier::{ActionClassifier, StateReader};
 use crate::constrain::{Constraint, Constraints};
 use crate::engine::{self, GgufFile, KvCache, Network};
 use crate::error::{DecodeError, LoadError};
@@ -144,13 +145,17 @@ impl Listener for () {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Decoder {
-    network: Box<dyn Network>,
+    pub(crate) network: Box<dyn Network>,
     tokenizer: Arc<Tokenizer>,
     constraints: Constraints,
     cache: KvCache,
     /// The tokens whose state is in `cache`.
     cached: Vec<TokenId>,
-    key: CacheKey,
+    pub(crate) key: CacheKey,
+    /// The classifier of actions, if there is one for this model.
+    pub(crate) classifier: Option<ActionClassifier>,
+    /// The state of the classifier's prompt, once there was one.
+    pub(crate) state_reader: Option<StateReader>,
     /// The folder for the head's file, until `head` is set.
     heads: Option<PrefixStore>,
     /// The file of the head that is kept on disk.
@@ -185,7 +190,7 @@ impl Decoder {
         });
         let (network, text) = (network?, text?);
         let cache = network
-            .new_cache()
+            .new_cache(network.blocks())
             .map_err(|error| file.damaged(error.to_string()))?;
         let key = CacheKey {
             fingerprint: file.fingerprint(),
@@ -199,6 +204,8 @@ impl Decoder {
             cache,
             cached: Vec::new(),
             key,
+            classifier: ActionClassifier::built_in(&key.fingerprint),
+            state_reader: None,
             heads: None,
             head: None,
             head_tokens: 0,
@@ -218,6 +225,10 @@ impl Decoder {
 
     pub(crate) fn tokenizer(&self) -> Arc<Tokenizer> {
         self.tokenizer.clone()
+    }
+
+    pub(crate) fn tokenizer_ref(&self) -> &Tokenizer {
+        &self.tokenizer
     }
 
     /// Returns the context window in tokens, prompt and answer together.

@@ -79,6 +79,18 @@ pub enum DecodeError {
     },
 }
 
+/// A classifier of actions that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClassifierError {
+    /// It is no classifier, or is damaged.
+    #[error("the classifier cannot be used: {0}")]
+    Damaged(&'static str),
+    /// It was trained with the states of another model file.
+    #[error("the classifier was trained with another model file")]
+    OtherModel,
+}
+
 impl DecodeError {
     pub(crate) fn compute(reason: impl Into<String>) -> Self {
         Self::Compute {

@@ -22,7 +22,9 @@
 //! file must not be truncated while a model uses it; replacing it by rename, as [`pull`] does, is
 //! safe.
 
+mod action_state; // the state that a classifier reads
 pub mod catalogue; // models that can be downloaded, and installed ones
+mod classifier; // probabilities of actions from a hidden state
 mod constrain; // constrained decoding by JSON Schema
 mod decode; // Decoder: generates answers
 mod engine; // GGUF files, KV cache, forward pass
@@ -37,8 +39,9 @@ mod threads; // the number of threads to compute with
 mod tokenizer; // text to tokens and back
 mod verified; // digests of model files
 
+pub use classifier::ActionClassifier;
 pub use decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
-pub use error::{DecodeError, LoadError};
+pub use error::{ClassifierError, DecodeError, LoadError};
 pub use model::{EmbeddedModel, PROVIDER};
 pub use sample::Sampling;
 pub use template::{ChatTurn, Speaker};

@@ -101,8 +101,16 @@ impl Qwen2 {
 }
 
 impl Network for Qwen2 {
-    fn new_cache(&self) -> candle_core::Result<KvCache> {
-        KvCache::new(self.shape.layers, self.shape.kv_heads, self.shape.head_dim)
+    fn new_cache(&self, blocks: usize) -> candle_core::Result<KvCache> {
+        KvCache::new(
+            blocks.min(self.shape.layers),
+            self.shape.kv_heads,
+            self.shape.head_dim,
+        )
+    }
+
+    fn blocks(&self) -> usize {
+        self.shape.layers
     }
 
     fn window_tokens(&self) -> usize {
@@ -125,6 +133,17 @@ impl Network for Qwen2 {
         cache: &mut KvCache,
         wants_logits: bool,
     ) -> candle_core::Result<Option<Vec<f32>>> {
+        let hidden = self.hidden_states(tokens, cache)?;
+        if !wants_logits {
+            return Ok(None);
+        }
+        // Only the last row, because the product with the output matrix is the largest of all.
+        let last = hidden.narrow(0, tokens.len() - 1, 1)?.contiguous()?;
+        let last = rms_norm(&last, &self.final_norm, self.shape.norm_epsilon)?;
+        Ok(Some(self.output.forward(&last)?.squeeze(0)?.to_vec1()?))
+    }
+
+    fn hidden_states(&self, tokens: &[u32], cache: &mut KvCache) -> candle_core::Result<Tensor> {
         let count = tokens.len();
         let start = cache.len();
         cache.reserve(count)?;
@@ -133,7 +152,8 @@ impl Network for Qwen2 {
         let mut hidden = self
             .embedding
             .embedding(&Tensor::new(tokens, &Device::Cpu)?)?;
-        for (index, block) in self.blocks.iter().enumerate() {
+        let blocks = self.blocks.iter().take(cache.layer_count());
+        for (index, block) in blocks.enumerate() {
             hidden = block.forward(
                 &hidden,
                 &self.shape,
@@ -144,13 +164,7 @@ impl Network for Qwen2 {
             )?;
         }
         cache.advance(count);
-        if !wants_logits {
-            return Ok(None);
-        }
-        // Only the last row, because the product with the output matrix is the largest of all.
-        let last = hidden.narrow(0, count - 1, 1)?.contiguous()?;
-        let last = rms_norm(&last, &self.final_norm, self.shape.norm_epsilon)?;
-        Ok(Some(self.output.forward(&last)?.squeeze(0)?.to_vec1()?))
+        Ok(hidden)
     }
 }
 

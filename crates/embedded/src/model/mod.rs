@@ -10,15 +10,15 @@ use std::time::Instant;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, GenerationConfig,
-    LanguageModel, ModelError, ModelId, SchemaSupport,
+    ActionScores, BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse,
+    GenerationConfig, LanguageModel, ModelError, ModelId, SchemaSupport, Utterance,
 };
 use futures::StreamExt;
 
 use crate::decode::{ChatRequest, WINDOW_TOKENS_MAX};
 use crate::prefill::CHUNK_TOKENS;
 use crate::sample::Sampling;
-use worker::{Deadline, Job, Worker};
+use worker::{Deadline, Job, Scoring, Worker};
 
 /// The most progress reports for one prompt: one before each chunk, of which two may be shorter,
 /// and one at the end.
@@ -180,6 +180,22 @@ impl LanguageModel for EmbeddedModel {
 
     fn count_tokens(&self, text: &str) -> Option<u32> {
         self.worker.count_tokens(text)
+    }
+
+    fn score_actions<'a>(
+        &'a self,
+        utterance: Utterance<'a>,
+    ) -> BoxFuture<'a, Result<Option<ActionScores>, ModelError>> {
+        Box::pin(async move {
+            let (sender, receiver) = tokio::sync::oneshot::channel();
+            self.worker.score(Scoring {
+                message: utterance.message.to_owned(),
+                before: utterance.before.map(str::to_owned),
+                earlier: utterance.earlier.map(str::to_owned),
+                scores: sender,
+            })?;
+            receiver.await.map_err(|_| self.stopped())?
+        })
     }
 }
 

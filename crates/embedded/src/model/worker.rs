@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use adjutant_core::{
-    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part,
-    PromptProgress, TimeBound, Usage,
+    ActionScores, Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId,
+    Part, PromptProgress, TimeBound, Usage, Utterance,
 };
 
 use tracing::{debug, error};
@@ -35,8 +35,18 @@ pub(super) struct Deadline {
     pub(super) time: Duration,
 }
 
+/// A message to score in the queue, and where its scores go.
+pub(super) struct Scoring {
+    pub(super) message: String,
+    pub(super) before: Option<String>,
+    pub(super) earlier: Option<String>,
+    pub(super) scores: tokio::sync::oneshot::Sender<Result<Option<ActionScores>, ModelError>>,
+}
+
 enum Command {
     Answer(Box<Job>),
+    /// Scores the actions of a message.
+    Score(Scoring),
     /// Loads the weights.
     WarmUp,
     /// Loads the weights and computes the head of this chat, until an answer is requested.
@@ -46,7 +56,7 @@ enum Command {
 /// The state of the queue, which the thread reads while it computes.
 #[derive(Debug, Default)]
 struct Demand {
-    /// The number of answers that wait in the queue.
+    /// The number of answers and scores that wait in the queue.
     answers: AtomicUsize,
     /// The worker was dropped, so nothing more will be requested.
     closed: AtomicBool,
@@ -90,6 +100,10 @@ impl Worker {
 
     pub(super) fn submit(&self, job: Job) -> Result<(), ModelError> {
         self.send(Command::Answer(Box::new(job)))
+    }
+
+    pub(super) fn score(&self, scoring: Scoring) -> Result<(), ModelError> {
+        self.send(Command::Score(scoring))
     }
 
     pub(super) fn warm_up(&self) {
@@ -148,7 +162,7 @@ impl Worker {
 impl Queue {
     /// Returns the command if the thread has ended.
     fn send(&self, command: Command) -> Result<(), Command> {
-        if matches!(command, Command::Answer(_)) {
+        if matches!(command, Command::Answer(_) | Command::Score(_)) {
             // Counted before it is sent, so that a `Prepare` under way is interrupted.
             self.demand.answers.fetch_add(1, Ordering::Relaxed);
         }
@@ -274,6 +288,10 @@ impl WorkerThread {
                     self.demand.answers.fetch_sub(1, Ordering::Relaxed);
                     self.answer(&job);
                 }
+                Command::Score(scoring) => {
+                    self.demand.answers.fetch_sub(1, Ordering::Relaxed);
+                    self.score(scoring);
+                }
                 // An error here occurs again at the first request, and is reported there.
                 Command::WarmUp => {
                     let _ = self.catch_panic(|thread| thread.decoder().map(|_| ()));
@@ -291,6 +309,26 @@ impl WorkerThread {
             let _ = decoder.prepare(chat, &mut listener);
             Ok::<_, ModelError>(())
         });
+    }
+
+    fn score(&mut self, scoring: Scoring) {
+        // The caller gave up while the message was in the queue.
+        if scoring.scores.is_closed() {
+            return;
+        }
+        let utterance = Utterance {
+            message: &scoring.message,
+            before: scoring.before.as_deref(),
+            earlier: scoring.earlier.as_deref(),
+        };
+        let scored = self.catch_panic(|thread| {
+            let source = thread.source.clone();
+            let decoder = thread.decoder()?;
+            let scores = decoder.score_actions(utterance);
+            scores.map_err(|error| source.failed(error.to_string()))
+        });
+        // Fails only if the caller is gone by now.
+        let _ = scoring.scores.send(scored.and_then(|scored| scored));
     }
 
     fn answer(&mut self, job: &Job) {

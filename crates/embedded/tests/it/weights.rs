@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use adjutant_core::{ActionKind, Language, Utterance};
 use adjutant_embedded::{AnswerEnd, ChatTurn, DecodeError, Decoder, Listener, Speaker};
 
 use crate::answers::{action_schema, ask, assert_fits};
@@ -52,6 +53,34 @@ fn a_real_model_keeps_every_promise() {
     let answer = decoder.generate(&chat, &mut ()).unwrap();
     assert!(answer.text.contains("Paris"), "{answer:?}");
     assert_eq!(answer.end, AnswerEnd::Stop);
+
+    // It scores the actions of a message, and the state of the chat stays.
+    for (message, kind, language) in [
+        ("add milk to my list", ActionKind::Create, Language::English),
+        (
+            "lösche bitte das Sofa von der Liste",
+            ActionKind::Delete,
+            Language::German,
+        ),
+    ] {
+        let utterance = Utterance {
+            message,
+            before: None,
+            earlier: None,
+        };
+        let scores = decoder.score_actions(utterance).unwrap().unwrap();
+        let likeliest = ActionKind::ALL
+            .into_iter()
+            .max_by(|a, b| scores.of(*a).total_cmp(&scores.of(*b)));
+        assert_eq!(
+            (likeliest, scores.language()),
+            (Some(kind), language),
+            "{message}"
+        );
+    }
+    let again = decoder.generate(&chat, &mut ()).unwrap();
+    assert_eq!(again.text, answer.text);
+    assert!(again.cached_tokens > 10, "{again:?}");
 
     // It keeps to the schema, whatever it is told.
     let messages = [
