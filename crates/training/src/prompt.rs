@@ -1,0 +1,50 @@
+//! The size of the prompt that stands in front of every message to the task assistant.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use adjutant_core::{ActionKind, ActionScores, GenerateRequest, Language, Message};
+use adjutant_embedded::Decoder;
+use adjutant_store::sqlite;
+use adjutant_tools::task_tools;
+use adjutant_weak::WeakTools;
+
+/// Prints the tokens of instruction and examples, without the marks between messages.
+///
+/// # Errors
+/// The model or an example cannot be read.
+pub(crate) fn count(root: &Path, model: &Path) -> Result<(), String> {
+    let read = |name: &str| {
+        let file = root.join("prompts/weak").join(name);
+        let text =
+            fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        WeakTools::from_jsonl(&text).map_err(|error| error.to_string())
+    };
+    let weak = read("todo.jsonl")?.with_scored(read("scored.jsonl")?);
+    let decoder = Decoder::load(model).map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+    let store = runtime
+        .block_on(sqlite::Store::in_memory())
+        .map_err(|error| error.to_string())?;
+    let message = Message::user("hello").map_err(|error| error.to_string())?;
+    let mut request = GenerateRequest::new(vec![message]);
+    request.tools = task_tools(Arc::new(store))
+        .iter()
+        .map(|tool| tool.definition().clone())
+        .collect::<Vec<_>>()
+        .into();
+    let scores = ActionScores::new(Language::English).with(ActionKind::Reply, 1.0);
+    for (name, scores) in [("with scores", Some(&scores)), ("without scores", None)] {
+        let encoded = weak.encode(&request, &[], scores);
+        // The last message is the person's.
+        let constant = &encoded.messages[..encoded.messages.len().saturating_sub(1)];
+        let tokens = constant
+            .iter()
+            .map(|message| decoder.count_tokens(&message.text()))
+            .sum::<Result<usize, _>>()
+            .map_err(|error| error.to_string())?;
+        println!("{name}: {tokens} tokens in {} messages", constant.len());
+    }
+    Ok(())
+}
