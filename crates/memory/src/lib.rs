@@ -76,7 +76,7 @@ pub use multi_user::{DatabaseMemory, Memories};
 pub use notes::{NoteChange, Notes, READ_CHARS_MAX, WRITE_CHARS_MAX};
 pub use outside_file::{open_regular_file, read_named_file, read_regular_file};
 pub use recall::{RecallHit, RecallSource};
-pub use tool::{brief_tools, fact_tools, memory_tools, reading_tools};
+pub use tool::{brief_fact_tools, brief_tools, fact_tools, memory_tools, reading_tools};
 pub use user_memory::Memory;
 pub use vault::{
     NOTE_BYTES_MAX, Note, NoteFilter, NoteHit, NoteList, NotePath, NoteSearchResults, NoteText,

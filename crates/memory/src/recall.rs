@@ -99,6 +99,7 @@ impl Memory {
             let limits = RecallLimits {
                 facts: HITS_PER_SOURCE,
                 tokens: TOKENS_MAX,
+                ..RecallLimits::default()
             };
             let facts = self.facts().matching(query, limits).await?;
             hits.extend(facts.into_iter().map(|recalled| RecallHit {

@@ -1,25 +1,24 @@
 //! The relation of a new text to a stored fact: does it correct or contradict the fact?
 //!
-//! A true fact that is lost is worse than one that stands beside its correction: where the text
-//! does not announce a correction, or has another subject, both are kept.
+//! A true fact that is lost is worse than one that stands beside its correction. A text replaces a
+//! fact if it says so ("no, …", "not Monday but Tuesday"), or if both give one property of the same
+//! subject another value; else both are kept.
 
 use std::collections::BTreeSet;
 
-use super::grammar::{Cue, Sentence, Words, parse_pair};
+use super::cue::{Cue, Kind};
+use super::grammar::{self, Grammar, Sentence};
 use super::keywords::{FactTokens, Overlap, shared_keywords};
+use super::words::Words;
 use crate::language::each_token;
 use crate::rank::share;
 
 /// Share of two predicates that has to be the same for a correction, if nothing else tells that
-/// both are about one attribute.
+/// both are about one thing.
 const SHARED_PART_MIN: f64 = 0.3;
 
 /// Number of words that only introduce the next sentence, such as "No." or "Oh, sorry."
 const INTRODUCTION_WORDS: usize = 2;
-
-/// Number of stems in a predicate about a single attribute. A longer one states more than where a
-/// person lives or works, and the rest would be lost with it.
-const PREDICATE_MAX: usize = 4;
 
 /// The relation of a new text to a stored fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +51,7 @@ impl NewText {
         let message = Words::new(&relevant_sentences(&keywords, message));
         Self {
             // The text that a model makes of “no, actually …” often has no such words any more.
-            cue: message.cue().max(words.cue()),
+            cue: Cue::of(&message).with(Cue::of(&words)),
             plain_words: plain_words(content),
             words,
             keywords,
@@ -72,65 +71,84 @@ pub(crate) fn has_relation(known: &str, new: &NewText, wanted: Relation) -> bool
     if !new.plain_words.is_empty() && plain_words(known) == new.plain_words {
         return wanted == Relation::Corrects;
     }
-    // Without a cue nothing else is corrected, and with one nothing is contradicted: most new texts
-    // are compared with no sentence.
-    let is_announced = new.cue > Cue::None;
-    let is_possible = match wanted {
-        Relation::Corrects => is_announced,
-        Relation::Contradicts => !is_announced,
-        Relation::Compatible => true,
-    };
-    is_possible && relation(known, new) == wanted
+    relation(known, new) == wanted
 }
 
 /// Returns the relation of a new text to a stored fact of other words.
 fn relation(known: &str, new: &NewText) -> Relation {
-    let cue = new.cue;
+    let cue = &new.cue;
+    if cue.adds {
+        return Relation::Compatible;
+    }
+    let known_words = Words::new(known);
+    let is_similar = || new.overlap(known).is_match();
     let corrects_if = |is_correction: bool| match is_correction {
         true => Relation::Corrects,
         false => Relation::Compatible,
     };
-    let parsed = parse_pair(&Words::new(known), &new.words)
-        .filter(|(known, new)| known.has_verb && new.has_verb);
-    let is_similar = || new.overlap(known).is_match();
-    let Some((known_sentence, new_sentence)) = parsed else {
+    let Some(grammar) = grammar::detect(known_words.iter().chain(new.words.iter())) else {
         // Without a grammar for the language only the likeness of the keywords can be compared.
-        return corrects_if(cue > Cue::None && is_similar());
+        return corrects_if(cue.kind >= Kind::End && is_similar());
     };
+    if let (Some(before), Some(after)) = (grammar.claim(&known_words), grammar.claim(&new.words)) {
+        match (
+            before.has_topic_of(&after),
+            before.differs_from(&after),
+            cue.kind,
+        ) {
+            // Two properties, such as an employer and an occupation.
+            (false, true, _) => return Relation::Compatible,
+            (true, true, Kind::None) if !after.is_exclusive => return Relation::Contradicts,
+            (true, true, _) => return Relation::Corrects,
+            // The same value, said with more or fewer words, or of a subject that is named otherwise.
+            (_, false, _) => {}
+        }
+    }
+    let (known_sentence, new_sentence) = (grammar.parse(&known_words), grammar.parse(&new.words));
+    if !known_sentence.has_verb || !new_sentence.has_verb {
+        return corrects_if(cue.kind >= Kind::End && is_similar());
+    }
     // Likeness alone replaced true facts about other people: “Anna lives in Graz” is as like to
     // “Ben lives in Graz” as to its correction.
     if !have_same_subject(&known_sentence, &new_sentence) {
         return Relation::Compatible;
     }
     let (old, now) = (&known_sentence.predicate, &new_sentence.predicate);
-    let is_one_attribute = are_one_attribute(&known_sentence, &new_sentence);
-    if cue == Cue::None {
-        let contradicts = is_one_attribute && old != now && !old.is_empty() && !now.is_empty();
-        return match contradicts {
-            true => Relation::Contradicts,
-            false => Relation::Compatible,
-        };
-    }
-    let attributes_differ =
-        known_sentence.attributes != new_sentence.attributes && !is_one_attribute;
-    let is_mentioned =
-        || cue == Cue::Correction && mentions(&new.message, &known_sentence, &new_sentence);
-    let shares_predicate = cue == Cue::Correction && shared_part(old, now) >= SHARED_PART_MIN;
-    corrects_if(
-        !attributes_differ
-            && (is_one_attribute
-                || shares_predicate
-                || is_mentioned()
-                || is_similar()
-                || are_measures(&known_sentence, &new_sentence)),
-    )
+    let is_mentioned = || mentions(grammar, &new.message, &known_sentence, &new_sentence);
+    let is_explicit = || {
+        shared_part(old, now) >= SHARED_PART_MIN
+            || is_mentioned()
+            || is_similar()
+            || are_measures(&known_sentence, &new_sentence)
+    };
+    corrects_if(match cue.kind {
+        Kind::None => false,
+        // Without words that say so only the time or the amount of the same statement changes.
+        Kind::Change => is_similar() && are_measures(&known_sentence, &new_sentence),
+        Kind::End => is_similar(),
+        Kind::Contrast => names_wrong_part(grammar, cue, old) && is_explicit(),
+        Kind::Opening => is_explicit(),
+    })
 }
 
 /// Returns true if the user's message names the part of a stored fact that the new text does not
 /// have: "not in Munich".
 pub(crate) fn names_replaced_part(known: &str, new: &NewText) -> bool {
-    parse_pair(&Words::new(known), &new.words)
-        .is_some_and(|(known, now)| mentions(&new.message, &known, &now))
+    let known = Words::new(known);
+    grammar::detect(known.iter().chain(new.words.iter())).is_some_and(|grammar| {
+        let (known, now) = (grammar.parse(&known), grammar.parse(&new.words));
+        mentions(grammar, &new.message, &known, &now)
+            || names_wrong_part(grammar, &new.cue, &known.predicate)
+    })
+}
+
+/// Returns true if the words that a text names as wrong are those of a predicate.
+fn names_wrong_part(grammar: &Grammar, cue: &Cue, predicate: &[String]) -> bool {
+    let stems = cue
+        .wrong
+        .iter()
+        .filter_map(|word| grammar.content_stem(word));
+    stems.into_iter().any(|stem| predicate.contains(&stem))
 }
 
 /// Returns the sentences of a message that hold a keyword of a fact; all of the message if there
@@ -163,26 +181,14 @@ fn have_same_subject(known: &Sentence, new: &Sentence) -> bool {
     stems(known) == stems(new)
 }
 
-/// Returns true if both sentences are about one attribute of which a person has only one value.
-fn are_one_attribute(known: &Sentence, new: &Sentence) -> bool {
-    let are_short = known.predicate.len() <= PREDICATE_MAX && new.predicate.len() <= PREDICATE_MAX;
-    let (old, now) = (&known.attributes, &new.attributes);
-    are_short
-        && !old.is_empty()
-        && old.first() == now.first()
-        && old.iter().all(|attribute| now.contains(attribute))
-}
-
 fn shared_part(known: &[String], new: &[String]) -> f64 {
     let shared = known.iter().filter(|stem| new.contains(stem)).count();
     share(shared as f64, known.len().max(new.len()) as f64)
 }
 
 /// Returns true if a message names the part of a fact that is wrong: "not Monday but Tuesday".
-fn mentions(message: &Words, known: &Sentence, new: &Sentence) -> bool {
-    let Some((message, _)) = parse_pair(message, message) else {
-        return false;
-    };
+fn mentions(grammar: &Grammar, message: &Words, known: &Sentence, new: &Sentence) -> bool {
+    let message = grammar.parse(message);
     let all = || message.subject.iter().chain(&message.predicate);
     known
         .predicate

@@ -11,11 +11,12 @@ mod cache; // the facts of a file, as long as it is the same file
 mod change; // the result of a change
 mod corpus; // the facts read together, and their index
 mod correction; // does a text correct or contradict a fact?
+mod cue; // words that announce a correction
 mod database_store; // facts in a database
 mod document; // the file `facts.md`: parse and edit
 mod fact; // a fact, its id and its line
 mod file_store; // facts in the file
-mod grammar; // subject and predicate of a sentence, cues of corrections
+mod grammar; // subject and predicate of a sentence
 mod history; // provenance and undo
 mod in_memory_ledger; // a ledger of changes without a database
 mod index_cache; // indexed facts of the users that changed theirs last
@@ -25,10 +26,13 @@ mod known_facts; // the facts that a change is planned over
 mod lookup; // find a fact by id or text
 mod planned_change; // a change, independent of the backend
 mod prompt; // facts as a model reads them
+mod property; // properties with one value
+mod property_table; // how languages put them into words
 mod recall; // the facts that fit a message
 mod record; // a stored fact
 mod snapshot; // facts and withdrawn texts of one moment
 mod store; // the operations
+mod words; // words with their punctuation and capitals
 
 pub(crate) use cache::FactCache;
 pub(crate) use index_cache::IndexCache;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::corpus::FactCorpus;
 use super::fact::{FactId, KeyFact};
 use super::prompt;
+use super::property::topic;
 use super::record::FactRecord;
 use super::store::KeyFactStore;
 use crate::MemoryError;
@@ -20,21 +21,28 @@ const EARLIER_MESSAGE: f64 = 0.25;
 const NEIGHBOURS: f64 = 0.3;
 /// Number of newest facts that are recalled even if they hold no term of the message.
 const NEWEST: usize = 3;
+/// Tokens of the shortest line: its date and its id.
+const LINE_TOKENS_MIN: u32 = 4;
 
 /// Bounds of the facts that are recalled for one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecallLimits {
-    /// Number of facts. Default: 10.
+    /// Tokens up to which all facts of a memory are recalled together, whatever the message is. Those
+    /// in the instruction count too. 0: facts are always chosen. Default: 600.
+    pub all_tokens: u32,
+    /// Number of facts, where they have to be chosen. Default: as many as `tokens` allow.
     pub facts: usize,
-    /// Tokens of their lines together. Default: 350.
+    /// Tokens of the lines of the facts, where they have to be chosen, and of those in the
+    /// instruction. Default: 520, which leaves room for the introduction of the block in 600.
     pub tokens: u32,
 }
 
 impl Default for RecallLimits {
     fn default() -> Self {
         Self {
-            facts: 10,
-            tokens: 350,
+            all_tokens: 600,
+            facts: usize::MAX,
+            tokens: 520,
         }
     }
 }
@@ -54,15 +62,18 @@ pub struct RecalledFact {
 
 /// A fact with its score, before the limits are applied.
 struct ScoredFact<'a> {
-    at: usize,
     record: &'a FactRecord,
+    /// The number of newer facts.
+    age: usize,
     score: f64,
 }
 
 impl KeyFactStore {
-    /// Returns the facts that fit a message and the messages before it best, best first, as many as
-    /// `limits` allow; the newer of two with the same score first. Important facts that stand in
-    /// the instruction are left out. Tokens are counted by `count`.
+    /// Returns the facts for a message. As long as all of them together are within `limits`, these
+    /// are all facts, the newest first: their order does not depend on the message. Else these are
+    /// the facts that fit the message and the messages before it best, best first, as many as
+    /// `limits` allow; the newer of two that are alike first. Important facts that stand in the
+    /// instruction are left out. Tokens are counted by `count`.
     ///
     /// # Errors
     /// As [`KeyFactStore::list`].
@@ -94,13 +105,29 @@ impl KeyFactStore {
             .chain(before.iter().map(|text| (*text, EARLIER_MESSAGE)))
             .collect();
         let scores = self.scores(facts, Query::new(&texts)).await?;
-        let included = self.important_in(facts, count).included;
+        let instruction = self.important_in(facts, count);
         // The model has these in its instruction, so they are not attached to the message too.
         let is_in_instruction = |fact: &FactRecord| {
-            fact.important && included.contains(&FactId::from_text(&fact.content))
+            fact.important
+                && instruction
+                    .included
+                    .contains(&FactId::from_text(&fact.content))
         };
-        let scored = scored(facts, &scores, is_in_instruction);
-        Ok(within_limits(scored.into_iter(), limits, count))
+        let newest_first = scored(facts, &scores, is_in_instruction);
+        let told = match instruction.text.as_str() {
+            "" => 0,
+            text => count(text),
+        };
+        let left = limits.all_tokens.saturating_sub(told);
+        if let Some(all) = all_within(&newest_first, left, count) {
+            return Ok(all);
+        }
+        let limits = RecallLimits {
+            tokens: limits.tokens.saturating_sub(told),
+            ..limits
+        };
+        let chosen = within_limits(ranked(newest_first).into_iter(), limits, count);
+        Ok(newer_first_where_alike(chosen))
     }
 
     /// Scores the facts for a query where that holds up no other request: all texts are read.
@@ -138,26 +165,43 @@ impl KeyFactStore {
     ) -> Result<Vec<RecalledFact>, MemoryError> {
         let facts = self.read().await?;
         let scores = self.scores(&facts, Query::new(&[(query, 1.0)])).await?;
-        let scored = scored(&facts, &scores, |_| false).into_iter();
-        Ok(within_limits(
-            scored.filter(|fact| fact.score > 0.0),
-            limits,
-            &estimate_tokens,
-        ))
+        let ranked = ranked(scored(&facts, &scores, |_| false)).into_iter();
+        let matching = ranked.filter(|fact| fact.score > 0.0);
+        let chosen = within_limits(matching, limits, &estimate_tokens);
+        Ok(chosen.into_iter().map(|(_, fact)| fact).collect())
     }
 }
 
-/// Takes facts as long as the limits allow. One that is too long is skipped; a shorter one behind
+/// Returns all facts in their order if they are within the tokens together.
+fn all_within(
+    scored: &[ScoredFact<'_>],
+    tokens: u32,
+    count: &dyn Fn(&str) -> u32,
+) -> Option<Vec<RecalledFact>> {
+    let mut tokens_left = tokens;
+    let mut recalled = Vec::new();
+    for ScoredFact { record, score, .. } in scored {
+        let fact = record.to_fact();
+        let line = prompt::line(&fact);
+        tokens_left = tokens_left.checked_sub(count(&line))?;
+        let score = *score;
+        recalled.push(RecalledFact { fact, score, line });
+    }
+    Some(recalled)
+}
+
+/// Takes facts as long as the limits allow, each with its age. One that is too long is skipped; a shorter one behind
 /// it may fit.
 fn within_limits<'a>(
     scored: impl Iterator<Item = ScoredFact<'a>>,
     limits: RecallLimits,
     count: &dyn Fn(&str) -> u32,
-) -> Vec<RecalledFact> {
+) -> Vec<(usize, RecalledFact)> {
     let mut recalled = Vec::new();
     let mut tokens_left = limits.tokens;
-    for ScoredFact { record, score, .. } in scored {
-        if recalled.len() == limits.facts {
+    for ScoredFact { record, age, score } in scored {
+        // The shortest line has more tokens than are left then; the rest need not be written.
+        if recalled.len() == limits.facts || tokens_left < LINE_TOKENS_MIN {
             break;
         }
         let fact = record.to_fact();
@@ -165,44 +209,61 @@ fn within_limits<'a>(
         // A fact that is too long is left out, and a shorter one behind it may still fit.
         if let Some(left) = tokens_left.checked_sub(count(&line)) {
             tokens_left = left;
-            recalled.push(RecalledFact { fact, score, line });
+            recalled.push((age, RecalledFact { fact, score, line }));
         }
     }
     recalled
 }
 
-/// Returns the facts with their scores, best first, without those for which `is_excluded` is true.
+/// Returns the facts with their scores, newest first, without those for which `is_excluded` is
+/// true.
 fn scored<'a>(
     facts: &'a FactCorpus,
     scores: &Scores,
     is_excluded: impl Fn(&FactRecord) -> bool,
 ) -> Vec<ScoredFact<'a>> {
     let chronology = facts.chronology();
+    let own = |at: usize| scores.values.get(at).copied().unwrap_or(0.0);
     let neighbour = |at: usize, other: Option<usize>| {
         let other = other.filter(|other| chronology.days.get(*other) == chronology.days.get(at));
-        other
-            .and_then(|other| scores.values.get(other))
-            .copied()
-            .unwrap_or(0.0)
+        other.map_or(0.0, own)
     };
-    let newest = facts.newest_first().filter(|(_, fact)| !is_excluded(fact));
-    // Taken after the exclusion, so that facts of the instruction do not use up the places.
-    let newest: Vec<usize> = newest.take(NEWEST).map(|(at, _)| at).collect();
-    let mut scored: Vec<ScoredFact<'a>> = Vec::new();
-    for (at, (record, own)) in facts.iter().zip(&scores.values).enumerate() {
+    let score = |at: usize| {
         let beside = neighbour(at, at.checked_sub(1)) + neighbour(at, Some(at + 1));
-        let score = own + NEIGHBOURS * beside;
-        if (score > 0.0 || newest.contains(&at)) && !is_excluded(record) {
-            let score = scores.share(score);
-            scored.push(ScoredFact { at, record, score });
-        }
-    }
-    scored.sort_by(|one, other| {
-        other.score.total_cmp(&one.score).then_with(|| {
-            chronology
-                .age_key(other.at)
-                .cmp(&chronology.age_key(one.at))
-        })
-    });
+        scores.share(own(at) + NEIGHBOURS * beside)
+    };
+    let newest_first = facts.newest_first().filter(|(_, fact)| !is_excluded(fact));
+    let scored = newest_first.enumerate();
     scored
+        .map(|(age, (at, record))| ScoredFact {
+            record,
+            age,
+            score: score(at),
+        })
+        .collect()
+}
+
+/// Ranks facts that come newest first: best first, the newer of two with the same score first.
+/// Those that neither hold a term nor are among the newest are left out.
+fn ranked(newest_first: Vec<ScoredFact<'_>>) -> Vec<ScoredFact<'_>> {
+    let mut ranked = newest_first;
+    ranked.retain(|fact| fact.age < NEWEST || fact.score > 0.0);
+    // The sort is stable.
+    ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
+    ranked
+}
+
+/// Moves a fact in front of the older ones about the same property of the same subject. A shorter
+/// text scores higher, and the model takes what it reads first for what holds.
+fn newer_first_where_alike(ranked: Vec<(usize, RecalledFact)>) -> Vec<RecalledFact> {
+    let mut ordered = Vec::with_capacity(ranked.len());
+    for (age, recalled) in ranked {
+        let topic = topic(&recalled.fact.content);
+        let older = |(other, other_age, _): &(_, usize, RecalledFact)| {
+            *other_age > age && topic.is_some() && *other == topic
+        };
+        let place = ordered.iter().position(older).unwrap_or(ordered.len());
+        ordered.insert(place, (topic, age, recalled));
+    }
+    ordered.into_iter().map(|(_, _, fact)| fact).collect()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::change::FactChange;
 use super::corpus::FactCorpus;
 use super::correction::Relation;
+use super::cue::without_opening;
 use super::fact::{KeyFact, parse_fact};
 use super::keywords::{FactTokens, Overlap, shared_keywords};
 use super::known_facts::KnownFacts;
@@ -197,9 +198,10 @@ impl KeyFactStore {
         Ok(found.is_some())
     }
 
-    /// Remembers a text. It replaces a stored fact if it announces a correction ("no", "actually",
-    /// "moved", "not Monday but Tuesday", in five languages) and is about the same; else both are
-    /// kept. `important` adds importance and never takes it away.
+    /// Remembers a text, without the words that only announce a correction. It replaces a stored fact
+    /// if it corrects it in so many words ("no, …", "actually …", "not Monday but Tuesday"), or gives a
+    /// property another value of which there is only one at a time ("my boss is Karen now"), in six
+    /// languages; else both are kept. `important` adds importance and never takes it away.
     ///
     /// # Errors
     /// [`MemoryError::Fact`] for a text that is empty or too long; [`MemoryError::Limit`] if it is
@@ -228,7 +230,9 @@ impl KeyFactStore {
         new: &NewFact<'_>,
         cause: &Cause,
     ) -> Result<FactChange, MemoryError> {
-        let (content, tagged) = parse_fact(new.words)?;
+        let (said_so, tagged) = parse_fact(new.words)?;
+        // The words that announce a correction are about the conversation, not about the person.
+        let content = without_opening(&said_so);
         let important = new.important || tagged;
         let max = self.0.context().max_facts;
         let corrects = new.corrects.map(str::to_owned);
@@ -249,7 +253,7 @@ impl KeyFactStore {
             }
             let corrected = match &corrects {
                 Some(which) => Some(find_fact(facts, which)?.0),
-                None => best_match(facts, &content, &said, Relation::Corrects),
+                None => best_match(facts, &said_so, &said, Relation::Corrects),
             };
             if let Some((at, known)) = corrected.and_then(indexed) {
                 let tokens = (FactTokens::new(known.content), FactTokens::new(&content));

@@ -350,14 +350,19 @@ impl StemTable {
         for (at, term) in terms.iter().enumerate() {
             let text = &term.text;
             let stem = stem_of(text, term.is_bigram, language);
-            let forms = language.forms(text).iter().copied();
-            for form in forms.chain([text.as_str(), stem.as_str()]) {
-                table.add_prefix(form);
-            }
+            table.add_prefix(text);
+            table.add_prefix(&stem);
             if term.is_bigram && is_one_character(text) {
                 table.characters.push((text.clone(), at));
             }
             table.terms.entry(stem).or_insert(at);
+        }
+        // After the terms as they are written: "lives" is a form of "life", and of "live" first.
+        for (at, term) in terms.iter().enumerate() {
+            for form in language.forms(&term.text) {
+                table.add_prefix(form);
+                table.terms.entry(language.stem(form)).or_insert(at);
+            }
         }
         table
     }
@@ -537,6 +542,31 @@ mod tests {
         assert_eq!(best("Quel chat est noir ?", &texts), [1]);
         assert_eq!(best("cafe", &texts), [1]);
         assert_eq!(best("绿茶", &texts), [2]);
+    }
+
+    #[test]
+    fn a_form_of_two_words_is_found_by_both() {
+        for (question, text) in [
+            ("Where do I live?", "Josh lives with Carla and the kids"),
+            ("Where is she living?", "Anna lives in Graz"),
+            (
+                "What does he say about life?",
+                "Josh says that cats have nine lives",
+            ),
+            ("Did they leave?", "The train leaves at nine"),
+            ("Which leaf is red?", "Anna collects leaves"),
+            ("Who cuts it in half?", "Josh halves the apple"),
+            ("Are there roses?", "Josh grows one rose"),
+            ("When did it rise?", "The rent rose in May"),
+            ("Are there doves?", "Anna feeds the dove in the park"),
+            ("Which lives?", "Josh's life is quiet"),
+        ] {
+            assert_eq!(
+                best(question, &[text, "Nothing of that."]),
+                [0],
+                "{question}"
+            );
+        }
     }
 
     #[test]

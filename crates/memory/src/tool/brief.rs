@@ -11,7 +11,9 @@ use super::operation::{Operation, brief_tool, definition, reads, tool};
 use super::{forget, remember, write_daily_note};
 use crate::rank::Query;
 use crate::text::on_one_line;
-use crate::{KeyFact, Memories, Memory, MemoryError, RecallHit, RecallSource};
+use crate::{
+    DatabaseMemory, KeyFact, Memories, Memory, MemoryError, Notes, RecallHit, RecallSource,
+};
 
 /// Number of results that a question is answered with.
 const FOUND_MAX: usize = 5;
@@ -31,7 +33,22 @@ const LISTED_MAX: usize = 20;
 /// asks for all facts. They refuse every user but the memory's owner.
 #[must_use]
 pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
-    let memories = || Memories::single(memory.clone());
+    tools_over(&Memories::single(memory.clone()), memory.notes(), owner)
+}
+
+/// Returns `remember`, `recall` and `forget` as [`brief_tools`] does, over the facts of a database.
+/// Each works in the memory of the user whose turn runs.
+#[must_use]
+pub fn brief_fact_tools(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
+    tools_over(&Memories::default().with_others(memory.clone()), None, None)
+}
+
+fn tools_over(
+    memories: &Memories,
+    notes: Option<Notes>,
+    owner: Option<&str>,
+) -> Vec<Arc<dyn Tool>> {
+    let memories = || memories.clone();
     let mut tools = vec![
         brief_tool(
             remember::Remember(memories()),
@@ -39,11 +56,11 @@ pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
             "fact",
         ),
         tool(Recall {
-            memory: memory.clone(),
+            memories: memories(),
             owner: owner.map(str::to_lowercase),
         }),
     ];
-    if let Some(notes) = memory.notes() {
+    if let Some(notes) = notes {
         tools.push(brief_tool(
             write_daily_note::WriteDailyNote(notes),
             "Write an entry into the user's diary of today",
@@ -60,7 +77,7 @@ pub fn brief_tools(memory: &Memory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
 
 /// Answers a question with the facts, notes and conversations that fit it best.
 struct Recall {
-    memory: Memory,
+    memories: Memories,
     /// The user's name, in lower case.
     owner: Option<String>,
 }
@@ -85,8 +102,8 @@ impl Recall {
         })
     }
 
-    async fn all_facts(&self) -> Result<Value, MemoryError> {
-        let mut facts = self.memory.facts().list().await?;
+    async fn all_facts(memory: &Memory) -> Result<Value, MemoryError> {
+        let mut facts = memory.facts().list().await?;
         let known = facts.len();
         // Of one day the last is the newest; the sort is stable.
         facts.reverse();
@@ -103,9 +120,13 @@ impl Recall {
         Ok(json!({ "message": message, "facts": known }))
     }
 
-    async fn best_hits(&self, query: &str, context: &ToolContext) -> Result<Value, MemoryError> {
+    async fn best_hits(
+        memory: &Memory,
+        query: &str,
+        context: &ToolContext,
+    ) -> Result<Value, MemoryError> {
         let current = Some(context.conversation);
-        let mut found = self.memory.recall(query, None, current).await?;
+        let mut found = memory.recall(query, None, current).await?;
         // Past conversations contain the question itself more often than its answer.
         if (found.iter()).any(|hit| hit.from != RecallSource::Conversations) {
             found.retain(|hit| hit.from != RecallSource::Conversations);
@@ -118,6 +139,9 @@ impl Recall {
         let lines: Vec<String> = found.iter().map(hit_line).collect();
         let lines = lines.join("\n");
         let message = match (found.is_empty(), is_answered) {
+            (true, _) if memory.notes().is_none() => {
+                "I do not know that: nothing of it was told to me.".to_owned()
+            }
             (true, _) => "I do not know that: nothing was told to me, and no note fits.".to_owned(),
             (false, true) => lines,
             (false, false) => format!("I do not know exactly that. What fits best:\n{lines}"),
@@ -140,14 +164,12 @@ impl Operation for Recall {
     }
 
     async fn call(&self, context: &ToolContext, args: Args) -> Result<Value, ToolError> {
-        if context.user != *self.memory.owner() {
-            return Err(MemoryError::NotYours.into());
-        }
+        let memory = self.memories.require(&context.user)?;
         let query = args.query.unwrap_or_default();
         let asks_for_all = Query::new(&[(&*query, 1.0)]).is_empty() || self.is_about_owner(&query);
         Ok(match asks_for_all {
-            true => self.all_facts().await?,
-            false => self.best_hits(&query, context).await?,
+            true => Self::all_facts(&memory).await?,
+            false => Self::best_hits(&memory, &query, context).await?,
         })
     }
 }

@@ -23,7 +23,7 @@ use self::operation::tool;
 use self::recall::Sources;
 use crate::{DatabaseMemory, Memories, Memory};
 
-pub use brief::brief_tools;
+pub use brief::{brief_fact_tools, brief_tools};
 
 /// Returns all tools over one memory, in the order models see them; those over notes only if it has
 /// a vault. They refuse every user but the memory's owner.

@@ -152,3 +152,57 @@ async fn corrections_are_taken_and_no_true_fact_is_lost() {
     assert!(lost.is_empty(), "{lost:#?}");
     assert!(taken >= 90, "{taken} of 100 were taken: {missed:#?}");
 }
+
+/// Values of properties that a person has one of, in five languages.
+#[tokio::test]
+async fn a_new_value_of_a_property_takes_the_place_of_the_old_one() {
+    for row in include_str!("../data/updates.tsv").lines() {
+        let [_, known, update] = row.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let home = Home::new();
+        home.remember(known).await;
+        home.remember(update).await;
+        assert_eq!(home.contents().await, [update], "{known}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_of_several_moves_is_the_home() {
+    let home = Home::new();
+    for text in [
+        "I live in Berlin",
+        "I moved to Munich",
+        "No, I live in Hamburg",
+    ] {
+        home.remember(text).await;
+    }
+    assert_eq!(home.contents().await, ["I live in Hamburg"]);
+}
+
+#[tokio::test]
+async fn what_announces_a_correction_is_not_stored() {
+    for (text, stored) in [
+        ("No, my cat is called Lina", "My cat is called Lina"),
+        ("Actually, I like black tea", "I like black tea"),
+        ("Oh no, sorry: my cat is black", "My cat is black"),
+        ("Nein, ich trinke nur Tee", "Ich trinke nur Tee"),
+        ("Actually", "Actually"),
+        ("No dogs are allowed here", "No dogs are allowed here"),
+        ("No como carne", "No como carne"),
+    ] {
+        let home = Home::new();
+        home.remember(text).await;
+        assert_eq!(home.contents().await, [stored]);
+    }
+}
+
+#[tokio::test]
+async fn facts_that_are_true_together_are_all_kept() {
+    let home = Home::new();
+    let facts: Vec<&str> = include_str!("../data/true_facts.txt").lines().collect();
+    for fact in &facts {
+        home.remember(fact).await;
+    }
+    assert_eq!(home.contents().await, facts);
+}

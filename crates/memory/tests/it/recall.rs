@@ -5,6 +5,98 @@ use adjutant_memory::{Cause, RecallLimits};
 
 use crate::harness::{Home, tokens};
 
+/// Limits by which facts are chosen, however few they are.
+const CHOSEN: RecallLimits = RecallLimits {
+    all_tokens: 0,
+    facts: usize::MAX,
+    tokens: 520,
+};
+
+impl Home {
+    /// The facts that are chosen for a message at the beginning of a conversation.
+    async fn chosen(&self, message: &str) -> Vec<String> {
+        let recalled = self
+            .memory
+            .recall_for_message(message, &[], CHOSEN, &tokens)
+            .await
+            .unwrap();
+        recalled.into_iter().map(|fact| fact.text).collect()
+    }
+
+    /// Writes facts of successive days.
+    fn write_facts(&self, facts: impl IntoIterator<Item = String>) {
+        let mut date: jiff::civil::Date = "2025-01-01".parse().unwrap();
+        let mut text = String::from("# Key Facts\n\n## Recent\n\n");
+        for fact in facts {
+            text.push_str(&format!("- [{date}] {fact}\n"));
+            date = date.tomorrow().unwrap();
+        }
+        self.write("memory/facts.md", text);
+    }
+}
+
+#[tokio::test]
+async fn as_long_as_all_facts_fit_all_are_recalled_in_one_order() {
+    let home = Home::new();
+    let facts = |number: usize| (0..number).map(|at| format!("Josh knows neighbour {at} by name"));
+    home.write_facts(facts(40));
+    let recalled = home.recalled("Who is neighbour 7?").await;
+    assert_eq!(recalled.len(), 40);
+    assert!(
+        recalled[0].contains("neighbour 39 ") && recalled[39].contains("neighbour 0 "),
+        "{recalled:#?}"
+    );
+    assert_eq!(home.recalled("hello").await, recalled);
+    // With more of them they are chosen, as many as fit.
+    home.write_facts(facts(80));
+    let recalled = home.recalled("Who is neighbour 7?").await;
+    let size: u32 = recalled.iter().map(|line| tokens(line)).sum();
+    assert!((490..=520).contains(&size), "{size}");
+    assert!(recalled[0].contains("neighbour 7 "), "{recalled:#?}");
+    assert_eq!(home.recalled("hello").await.len(), 3, "only the newest");
+}
+
+#[tokio::test]
+async fn facts_of_the_instruction_count_as_facts_that_have_to_fit() {
+    let home = Home::new();
+    let line = |at: usize| format!("- Josh knows neighbour {at} by name\n");
+    let lines = |range: std::ops::Range<usize>| range.map(line).collect::<String>();
+    home.write(
+        "memory/facts.md",
+        format!(
+            "# Key Facts\n\n## Important\n\n{}\n## Recent\n\n{}",
+            lines(0..8),
+            lines(8..60)
+        ),
+    );
+    let instruction = tokens(&home.instruction().await);
+    let recalled = home.recalled("Who is neighbour 20?").await;
+    let size: u32 = recalled.iter().map(|line| tokens(line)).sum();
+    assert!(recalled.len() < 52, "{}", recalled.len());
+    assert!(
+        (490..=520).contains(&(instruction + size)),
+        "{instruction} and {size}"
+    );
+}
+
+#[tokio::test]
+async fn of_two_that_are_alike_the_newer_is_recalled_first() {
+    let home = Home::new();
+    home.write_facts(
+        [
+            "My boss is Tom",
+            "Josh grows roses",
+            "My boss is Karen from the third floor now",
+        ]
+        .map(str::to_owned),
+    );
+    let recalled = home.chosen("Who is my boss?").await;
+    assert!(
+        recalled[0].contains("Karen") && recalled[1].contains("Tom"),
+        "{recalled:#?}"
+    );
+}
+
 #[tokio::test]
 async fn the_instruction_has_the_important_facts_newest_first_and_says_they_may_be_stale() {
     let home = Home::new();
@@ -40,7 +132,7 @@ async fn the_instruction_has_the_important_facts_newest_first_and_says_they_may_
     );
     assert!(!instruction.text.contains("something else"));
     // A fact beyond the bound is recalled where it fits; one in the instruction is not repeated.
-    assert!(home.recalled("what about imp1?").await[0].contains(" imp1 is one"));
+    assert!(home.chosen("what about imp1?").await[0].contains(" imp1 is one"));
     assert!(
         home.recalled("what about imp30?")
             .await
@@ -68,9 +160,7 @@ async fn facts_that_fit_a_message_are_recalled_and_else_the_newest_only() {
         "memory/facts.md",
         format!("# Key Facts\n\n## Recent\n\n{lines}"),
     );
-    let recalled = home
-        .recalled("Where has Anna been living since March?")
-        .await;
+    let recalled = home.chosen("Where has Anna been living since March?").await;
     assert!(
         recalled[0].starts_with("- [2025-03-02] Anna moved to Munich ("),
         "{recalled:#?}"
@@ -79,7 +169,7 @@ async fn facts_that_fit_a_message_are_recalled_and_else_the_newest_only() {
         recalled.iter().any(|line| line.contains("three rooms")),
         "a neighbour is recalled: {recalled:#?}"
     );
-    let newest = home.recalled("hello").await;
+    let newest = home.chosen("hello").await;
     assert_eq!(newest.len(), 3, "{newest:#?}");
     assert!(
         newest[0].contains("The boat is blue") && newest[2].contains("green tea"),
@@ -89,12 +179,7 @@ async fn facts_that_fit_a_message_are_recalled_and_else_the_newest_only() {
     let history = [Message::user("Tell me of Anna").unwrap()];
     let recalled = home
         .memory
-        .recall_for_message(
-            "and where is her flat?",
-            &history,
-            RecallLimits::default(),
-            &tokens,
-        )
+        .recall_for_message("and where is her flat?", &history, CHOSEN, &tokens)
         .await
         .unwrap();
     assert!(
