@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
+    ActionScores, BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel,
+    ModelError, ModelId, Utterance,
 };
 use adjutant_providers::scripted::ScriptedModel;
 
@@ -298,6 +299,13 @@ impl LanguageModel for Model {
 
     fn count_tokens(&self, text: &str) -> Option<u32> {
         self.0.count_tokens(text)
+    }
+
+    fn score_actions<'a>(
+        &'a self,
+        utterance: Utterance<'a>,
+    ) -> BoxFuture<'a, std::result::Result<Option<ActionScores>, ModelError>> {
+        self.0.score_actions(utterance)
     }
 }
 

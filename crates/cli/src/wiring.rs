@@ -24,7 +24,7 @@ use crate::store::{self, Store, Stores, Work};
 /// Instruction of the task assistant.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
 
-/// Addition to it, if facts of users are kept in the database.
+/// Addition if facts are kept in the database.
 const MEMORY: &str = include_str!("../../../prompts/memory.md");
 
 /// Addition for models that write texts themselves: dates in tasks, and that nothing rings.
@@ -34,7 +34,8 @@ const DATES: &str = include_str!("../../../prompts/dates.md");
 const DIANA: &str = include_str!("../../../prompts/diana.md");
 const DIANA_TASKS: &str = include_str!("../../../prompts/diana_tasks.md");
 const DIANA_VAULT: &str = include_str!("../../../prompts/diana_vault.md");
-const DIANA_NO_VAULT: &str = include_str!("../../../prompts/diana_no_vault.md");
+const DIANA_NO_NOTES: &str = include_str!("../../../prompts/diana_no_notes.md");
+const DIANA_NO_MEMORY: &str = include_str!("../../../prompts/diana_no_memory.md");
 const DIANA_TEMP: &str = include_str!("../../../prompts/diana_temp.md");
 
 /// Addition if tools of MCP servers are available.
@@ -44,6 +45,7 @@ const FOREIGN_INSTRUCTIONS: &str = include_str!("../../../prompts/foreign_instru
 /// Examples of tool calls for weak models.
 const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
 const EXAMPLES_OF_MEMORY: &str = include_str!("../../../prompts/weak/memory.jsonl");
+const EXAMPLES_SCORED: &str = include_str!("../../../prompts/weak/scored.jsonl");
 
 /// Addition that contains the text of `--role` and `--system`.
 const FOR_RUN: &str = include_str!("../../../prompts/told_for_run.md");
@@ -68,7 +70,7 @@ pub(crate) fn agent(
 }
 
 /// Builds the task assistant with tools of MCP servers and a memory for each user. A weak model
-/// gets no memory.
+/// gets no facts that it did not ask for.
 ///
 /// # Errors
 /// Those of [`agent`].
@@ -80,19 +82,22 @@ pub(crate) fn agent_with(
     servers: Option<&Servers>,
     memory: Option<&DatabaseMemory>,
 ) -> Result<Agent, CliError> {
-    let memory = memory.filter(|_| !model.capabilities().weak_tools);
+    let weak = model.capabilities().weak_tools;
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let about_servers = &about_servers(&foreign, servers);
-    let about_memory = if memory.is_some() { MEMORY } else { "" };
-    // With constrained tool calling the words of a task are the person's.
-    let about_dates = match model.capabilities().weak_tools {
-        true => "",
-        false => DATES,
+    let about_memory = if memory.is_some() && !weak {
+        MEMORY
+    } else {
+        ""
     };
+    // With constrained tool calling the words of a task are the person's.
+    let about_dates = if weak { "" } else { DATES };
     let built_in = [CONSTITUTION, about_dates, about_memory];
     let instruction = instruction(settings, &built_in, about_servers)?;
     let mut tools = task_tools(tasks);
-    tools.extend(memory.map(memory::tools_in_database).unwrap_or_default());
+    if let Some(memory) = memory {
+        tools.extend(memory::tools_in_database(memory, weak));
+    }
     let tools = with_foreign(tools, foreign, &work);
     let policy = policy(settings, &names_of(&tools), servers)?;
     let builder = builder(settings, model.clone(), work.clone(), work)?
@@ -102,7 +107,7 @@ pub(crate) fn agent_with(
         .tools(tools)
         .policy(policy)
         .limits(limits(settings, model.capabilities()));
-    let Some(memory) = memory.filter(|_| settings.memory.automatic_recall) else {
+    let Some(memory) = memory.filter(|_| settings.memory.automatic_recall && !weak) else {
         return Ok(builder.build()?);
     };
     let recall = DatabaseRecall::new(memory.clone(), model);
@@ -132,15 +137,15 @@ pub(crate) fn diana(
     let servers = servers.filter(|_| !weak);
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let owner = (settings.user_name != DEFAULT_USER_NAME).then_some(settings.user_name.as_str());
-    let of_vault = if weak {
+    let of_memory = if weak {
         memory::brief(user_memory, owner)
     } else {
         memory::tools(user_memory)
     };
-    let has_vault = !of_vault.is_empty();
+    let has_memory = !of_memory.is_empty() && !settings.bounds.no_tools;
     let work: Arc<dyn Work> = stores.conversation.clone();
     let mut tools = task_tools(memory::task_store(settings, user_memory.memory(), stores)?);
-    tools.extend(of_vault);
+    tools.extend(of_memory);
     let mut tools = with_foreign(tools, foreign, &work);
     // Before tools are removed for this run, so that a rule for one of them is no error.
     let policy = policy(settings, &names_of(&tools), servers)?;
@@ -154,16 +159,14 @@ pub(crate) fn diana(
             true => ["", ""],
             false => [DIANA_TASKS, DATES],
         };
-        let about_memory = match (has_vault, temp) {
-            (_, true) => DIANA_TEMP,
-            (true, false) if !no_tools => DIANA_VAULT,
-            (_, false) => DIANA_NO_VAULT,
+        let about_memory: &[&str] = match (user_memory.vault(), has_memory) {
+            _ if temp => &[DIANA_TEMP],
+            (Some(_), true) => &[DIANA_VAULT],
+            (None, true) => &[MEMORY, DIANA_NO_NOTES],
+            (_, false) => &[DIANA_NO_MEMORY],
         };
-        instruction(
-            settings,
-            &[DIANA, about_tasks, about_dates, about_memory],
-            about_servers,
-        )?
+        let parts = [&[DIANA, about_tasks, about_dates], about_memory].concat();
+        instruction(settings, &parts, about_servers)?
     };
     let limits = match weak {
         true => limits(settings, model.capabilities()),
@@ -215,12 +218,15 @@ fn builder(
     };
     let read =
         |text| WeakTools::from_jsonl(text).map_err(|error| CliError::failed(error.to_string()));
-    let examples = read(EXAMPLES)?.with_on_demand(read(EXAMPLES_OF_MEMORY)?);
+    let examples = read(EXAMPLES)?
+        .with_on_demand(read(EXAMPLES_OF_MEMORY)?)
+        .with_scored(read(EXAMPLES_SCORED)?);
     let mut agent = Agent::builder(store::agent_name())
         .version(env!("CARGO_PKG_VERSION"))
         .weak_tools(examples)
         .control_functions(settings.agent.control_functions)
         .report_failed_calls(true)
+        .claims_change(adjutant_weak::claims_a_change)
         .ask_after_lost_commits(settings.agent.ask_after_lost_commits)
         .config(config)
         .prices(prices(settings)?)

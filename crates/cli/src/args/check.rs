@@ -73,7 +73,7 @@ impl Cli {
                 | Command::Ask { .. }
                 | Command::Serve(_)
                 | Command::Pending(_)
-                | Command::Eval { .. },
+                | Command::Eval(_),
             )
             | None => true,
         }

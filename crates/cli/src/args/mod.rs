@@ -4,6 +4,7 @@ mod along; // attachments and instructions of ask and chat
 mod check; // checks that clap cannot make
 pub(crate) mod command_help; // help of one command
 mod db; // adjutant db
+mod eval; // adjutant eval
 mod global; // options of every command
 mod help; // texts below the options in --help
 mod log; // adjutant log
@@ -24,6 +25,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use along::Along;
 pub(crate) use check::OnFailure;
 pub(crate) use db::Db;
+pub(crate) use eval::Eval;
 pub(crate) use global::{Global, Thinking};
 use help::after_help;
 pub(crate) use log::{By, Log, LogFilter};
@@ -103,18 +105,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Models(Models),
     /// Check how well a model does, case by case
-    #[command(after_help = crate::command::eval::CASE_FIELDS)]
-    Eval {
-        /// Files of cases, one JSON object a line; `-` is standard input
-        #[arg(required = true, value_name = "FILE")]
-        files: Vec<String>,
-        /// Succeed if at least so many cases pass; without: all of them
-        #[arg(long, value_name = "N")]
-        min_pass: Option<usize>,
-        /// Run every case with the assistant of the terminal, over an empty vault
-        #[arg(long)]
-        memory: bool,
-    },
+    Eval(Eval),
     /// Serve over HTTP until Ctrl-C
     Serve(Serve),
     /// Give the tools to an MCP client, over standard input and output; with a command: the servers

@@ -5,7 +5,7 @@ use std::path::Path;
 use adjutant_runtime::BuildError;
 use serde_json::Value;
 
-use crate::command::sessions::Resume;
+use crate::command::sessions::{Resume, Start};
 use crate::config::{Settings, read_named_text};
 use crate::error::{CliError, Exit};
 use crate::terminal::input::Prompt;
@@ -76,6 +76,8 @@ pub(crate) async fn run(
             }
         })?;
     }
+    // A question with its answer is no conversation yet: a script would fill the vault with notes.
+    let is_continued = !matches!(start, Start::New);
     let mut context = session.context(start).await?;
     session
         .note_open_turns(&session.agent.key(&context))
@@ -87,10 +89,12 @@ pub(crate) async fn run(
             session.agent.model().id().to_string(),
         ));
     }
-    session
-        .user_memory
-        .log(&*session.store, &session.agent.key(&context), screen)
-        .await;
+    if is_continued {
+        session
+            .user_memory
+            .log(&*session.store, &session.agent.key(&context), screen)
+            .await;
+    }
     let exit = session.exit(&response);
     let conversation = session.agent.key(&context).conversation;
     session.leave().await;

@@ -75,7 +75,7 @@ pub(crate) enum Memory {
 /// Runs one subcommand.
 ///
 /// # Errors
-/// There is no vault, it cannot be read or written, there is no such fact or several, or a
+/// Nothing is remembered here, the vault cannot be read or written, there is no such fact or several, or a
 /// confirmation was needed and not given.
 pub(crate) async fn run(
     settings: &Settings,
@@ -84,7 +84,7 @@ pub(crate) async fn run(
     yes: &[String],
 ) -> Result<Exit, CliError> {
     // Checked first, so that no database is created for nothing.
-    if settings.memory.vault.is_none() {
+    if settings.memory.vault.is_none() && !settings.memory.in_database {
         return Err(no_vault());
     }
     // The history of changes is in the database, also that of facts in the vault.

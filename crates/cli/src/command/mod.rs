@@ -32,7 +32,6 @@ use crate::args::{self, Along, Cli, Command, Global, Models, Tools};
 use crate::config::{RunBounds, Settings, Sources};
 use crate::error::{CliError, Exit};
 use crate::logging;
-use crate::model_choice;
 use crate::role;
 use crate::terminal::screen::Screen;
 use crate::terminal::{chat, input, session};
@@ -174,18 +173,11 @@ pub(crate) async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             models::call::run(&sources, screen, options).await
         }
         Some(Command::Models(command)) => models::run(&load()?, screen, command, any_yes).await,
-        Some(Command::Eval {
-            files,
-            min_pass,
-            memory,
-        }) => {
+        Some(Command::Eval(options)) => {
             // Before a model is opened, which may take long: a mistake in a case should show at
             // once.
-            let cases = eval::load_cases(&files, min_pass)?;
-            let settings = load()?;
-            let model = model_choice::open_alone(&settings, screen).await?;
-            screen.note_parts(&session::header(&*model));
-            eval::run(&cases, min_pass, memory, screen, &settings, model).await
+            let prepared = eval::prepare(&options)?;
+            eval::run(&prepared, &options, screen, &load()?).await
         }
         Some(Command::Init(options)) => {
             let vault = sources.vault.clone();

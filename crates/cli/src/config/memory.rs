@@ -29,7 +29,7 @@ settings! {
     pub(crate) struct MemorySettings {
         /// The vault: a folder of Markdown notes.
         #[setting("vault.path", alias = "vaultPath",
-            unset = "none: nothing is remembered in the terminal")]
+            unset = "none: facts are kept in the database, and there are no notes")]
         pub(crate) vault: Option<PathBuf>,
         /// The user of the service whose vault that is.
         #[setting("vault.owner", quiet, unset = "the user of this machine")]
@@ -71,7 +71,7 @@ settings! {
         #[setting("memory.max_facts", range = 1..=10_000,
             default = MemoryOptions::default().max_facts as u64)]
         pub(crate) max_facts: u32,
-        /// True if facts about users of the service without a vault are kept in the database.
+        /// True if facts about people without a vault are kept in the database.
         #[setting("memory.database", default = true)]
         pub(crate) in_database: bool,
         /// True if a model is given facts that it did not ask for (automatic recall).

@@ -1,4 +1,4 @@
-//! Facts in the database, for users of the service without a vault.
+//! Facts in the database, for people without a vault.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,38 +6,25 @@ use std::time::{Duration, Instant};
 
 use adjutant_core::{BoxFuture, LanguageModel, Tool, UserId};
 use adjutant_memory::{
-    DatabaseMemory, ImportantFacts, Memory, MemoryError, RecallLimits, fact_tools,
+    DatabaseMemory, ImportantFacts, Memory, MemoryError, RecallLimits, brief_fact_tools, fact_tools,
 };
 use adjutant_runtime::{InstructionAddition, Recall, RecallRequest, TurnInstruction};
 
 use super::instruction::{count_tokens, in_part, unread};
 use super::tools::named;
 use super::undo::ON_PAGE;
-use crate::clock;
-use crate::config::Settings;
-use crate::store::{self, Store};
 
 /// Maximum time between a message and the start of its turn, in which facts read for the one are
 /// used by the other.
 const HANDED_ON: Duration = Duration::from_secs(5);
 
-/// Returns the memory in the database, unless the settings turn it off.
-pub(crate) fn in_database(settings: &Settings, store: &Arc<dyn Store>) -> Option<DatabaseMemory> {
-    let clock = Arc::new(clock::zoned);
-    let max = settings.memory.max_facts as usize;
-    let memory = DatabaseMemory::new(store.clone(), store.clone(), max, clock);
-    settings
-        .memory
-        .in_database
-        .then(|| memory.with_conversations(store.clone(), store::agent_name()))
-}
-
-/// Returns the memory tools, which act for the user of each call.
-pub(crate) fn tools_in_database(memory: &DatabaseMemory) -> Vec<Arc<dyn Tool>> {
-    fact_tools(memory)
-        .into_iter()
-        .map(|tool| named(tool, ON_PAGE))
-        .collect()
+/// Returns the memory tools, which act for the user of each call: those for weak models, or all.
+pub(crate) fn tools_in_database(memory: &DatabaseMemory, weak: bool) -> Vec<Arc<dyn Tool>> {
+    let tools = match weak {
+        true => brief_fact_tools(memory),
+        false => fact_tools(memory),
+    };
+    tools.into_iter().map(|tool| named(tool, ON_PAGE)).collect()
 }
 
 /// Adds each user's facts to instruction and messages. Cheap to clone.
@@ -146,6 +133,7 @@ mod tests {
     use adjutant_store::sqlite;
 
     use super::*;
+    use crate::store;
 
     /// Counts the queries that read facts.
     struct Counting(sqlite::Store, AtomicU32);

@@ -25,7 +25,7 @@ pub(crate) const NAMES: [&str; 8] = [
     "list_notes",
 ];
 
-/// Returns all memory tools; none without a vault.
+/// Returns all memory tools: without a vault those of facts alone.
 pub(crate) fn tools(user_memory: &UserMemory) -> Vec<Arc<dyn Tool>> {
     let tools = user_memory.memory().map(memory_tools);
     all_named(tools.unwrap_or_default(), user_memory)

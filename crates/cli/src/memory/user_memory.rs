@@ -10,6 +10,7 @@ use adjutant_memory::{
     RecalledFact, UndoneChange, Vault,
 };
 
+use super::database_memory::in_database;
 use super::undo::{ON_PAGE, with_undo};
 use super::vaults::OwnVault;
 use crate::clock;
@@ -21,11 +22,11 @@ use crate::terminal::display::{clip, local, plural};
 /// Characters of one fact in a list at most.
 const SHOWN_MAX: usize = 500;
 
-/// The memory of one user, if they have a vault. Cheap to clone.
+/// The memory of one user: their vault, or facts in the database. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct UserMemory {
     memory: Option<Memory>,
-    /// The owner of the vault.
+    /// The person whose memory it is.
     owner: UserId,
     /// True if the instruction files of the local user are the owner's.
     has_files: bool,
@@ -38,8 +39,8 @@ pub(crate) struct UserMemory {
 }
 
 impl UserMemory {
-    /// Opens the vault in the settings for the local user; without one, an empty [`UserMemory`] is
-    /// returned.
+    /// Opens the local user's memory: the vault in the settings, or without one the facts in the
+    /// database, unless the settings turn them off.
     ///
     /// # Errors
     /// The vault does not exist or cannot be read, or `memory.path` leads out of it.
@@ -66,7 +67,7 @@ impl UserMemory {
         has_files: bool,
     ) -> Result<Self, CliError> {
         let memory = match &settings.memory.vault {
-            None => None,
+            None => in_database(settings, &store).map(|memory| memory.for_user(&owner)),
             Some(path) => Some(open(settings, path.clone(), owner.clone(), store).await?),
         };
         let RunBounds { temp, in_chat, .. } = settings.bounds;
@@ -82,7 +83,8 @@ impl UserMemory {
         })
     }
 
-    /// Returns the library's memory, for reading; `None` without a vault.
+    /// Returns the library's memory, for reading; `None` without a vault if no facts are kept in the
+    /// database.
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
     }
@@ -92,7 +94,7 @@ impl UserMemory {
         self.memory.as_ref().and_then(Memory::vault)
     }
 
-    /// Returns the user who owns the vault.
+    /// Returns the user whose memory it is.
     pub(crate) fn owner(&self) -> &UserId {
         &self.owner
     }
@@ -118,10 +120,11 @@ impl UserMemory {
     }
 
     /// Describes vault and memory for the first line of a conversation: `vault Notes · memory 12
-    /// facts`.
+    /// facts`, or `no vault (adjutant init) · memory 12 facts`.
     pub(crate) async fn headline(&self) -> Vec<String> {
+        const NO_VAULT: &str = "no vault (adjutant init)";
         let Some(memory) = &self.memory else {
-            return vec!["no vault (adjutant init)".to_owned()];
+            return vec![NO_VAULT.to_owned()];
         };
         let facts = match memory.facts().list().await.as_deref() {
             Ok([_]) => "1 fact".to_owned(),
@@ -129,9 +132,10 @@ impl UserMemory {
             // The full error is printed with the first answer.
             Err(_) => "cannot be read".to_owned(),
         };
-        let vault = memory.vault().map(Vault::name).unwrap_or_default();
+        let vault = memory.vault().map(Vault::name);
+        let vault = vault.map(|name| format!("vault {}", clip(&name, 60)));
         let mut parts = vec![
-            format!("vault {}", clip(&vault, 60)),
+            vault.unwrap_or_else(|| NO_VAULT.to_owned()),
             format!("memory {facts}"),
         ];
         if self.temp {
@@ -303,9 +307,12 @@ async fn open(
 }
 
 pub(crate) fn no_vault() -> CliError {
-    CliError::configuration("there is no vault: nothing is remembered, and there are no notes")
-        .or_try("adjutant init    finds vaults, and asks which")
-        .or_try("adjutant config set vault.path DIR, or --vault DIR    any folder will do")
+    CliError::configuration(
+        "there is no vault, and memory.database is false: nothing is remembered",
+    )
+    .or_try("adjutant config unset memory.database    keeps facts in the database")
+    .or_try("adjutant init    finds vaults, and asks which")
+    .or_try("adjutant config set vault.path DIR, or --vault DIR    any folder will do")
 }
 
 /// Formats a fact on one line: id, date or star, text.

@@ -6,22 +6,27 @@ use serde_json::{Value, json};
 use crate::harness::{Home, Run};
 
 /// A machine with a script and cases in the folder where the command runs.
-struct Bench(Home);
+pub(crate) struct Bench(pub(crate) Home);
 
 impl Bench {
-    fn new(script: &[Value], cases: &[Value]) -> Self {
+    pub(crate) fn new(script: &[Value], cases: &[Value]) -> Self {
         let bench = Self(Home::new());
         bench.write("script.jsonl", &lines(script));
         bench.write("cases.jsonl", &lines(cases));
         bench
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         self.0.file(&format!("project/{name}"), text);
     }
 
-    fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         self.run_with_input(arguments, "")
+    }
+
+    /// Runs the command without a model of its own.
+    pub(crate) fn run_alone(&self, arguments: &[&str]) -> Run {
+        self.0.pipe(&[&["eval"], arguments].concat(), b"")
     }
 
     fn run_with_input(&self, arguments: &[&str], input: &str) -> Run {
@@ -33,7 +38,7 @@ impl Bench {
 }
 
 /// The rows of cases, and the summary behind them, of `--json`.
-fn read(run: &Run) -> (Vec<Value>, Value) {
+pub(crate) fn read(run: &Run) -> (Vec<Value>, Value) {
     let mut lines: Vec<Value> = run
         .stdout
         .lines()
@@ -43,15 +48,15 @@ fn read(run: &Run) -> (Vec<Value>, Value) {
     (lines, summary)
 }
 
-fn lines(values: &[Value]) -> String {
+pub(crate) fn lines(values: &[Value]) -> String {
     values.iter().map(|value| format!("{value}\n")).collect()
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(tool: &str, arguments: Value) -> Value {
     json!({"calls": [{"name": tool, "args": arguments}]})
 }
 
-fn case(tasks: Value, input: &str, expect: &Value) -> Value {
+pub(crate) fn case(tasks: Value, input: &str, expect: &Value) -> Value {
     json!({"id": "c1", "tasks": tasks, "input": input, "expect": expect})
 }
 
@@ -161,9 +166,31 @@ fn nothing_waits_where_something_should() {
     let expect = json!({"pending": {"tool": "delete_task", "task_id": "1"}});
     check(
         &adds_owl_food(),
-        &json!([]),
+        &json!(["Wax the sledge"]),
         &expect,
         &["nothing waits, expected delete_task of task 1"],
+    );
+}
+
+#[test]
+fn changes_hold_or_fail() {
+    let tasks = json!(["Wax the sledge", {"description": "Brush the goat", "completed": true}]);
+    let check = |expect, reasons: &[&str]| check(&adds_owl_food(), &tasks, &expect, reasons);
+    check(json!({"changes": {"added": ["buy OWL food."]}}), &[]);
+    check(
+        json!({"changes": {"added": [{"is": ["Get owl food", "Buy owl food"]}]}}),
+        &[],
+    );
+    check(
+        json!({"changes": {"completed": ["1"]}}),
+        &[
+            "task 1 is not completed",
+            "unexpected: added task \u{201c}Buy owl food\u{201d}",
+        ],
+    );
+    check(
+        json!({"changes": {}, "or": [{"tools": ["add_task"], "changes": {"added": [{"has": ["owl"]}]}}]}),
+        &[],
     );
 }
 
@@ -258,6 +285,14 @@ fn a_line_that_is_no_case_is_named_and_nothing_runs() {
         (
             r#"{"id":"a","tasks":[],"input":"x","expect":{}}"#,
             "cases.jsonl:2: expect is empty",
+        ),
+        (
+            r#"{"id":"a","tasks":["b"],"input":"x","expect":{"changes":{"completed":["2"]}}}"#,
+            "cases.jsonl:2: changes.completed has task 2, and the only task of the case is 1",
+        ),
+        (
+            r#"{"id":"a","tasks":["b"],"input":"x","expect":{"changes":{},"tasks_after":[]}}"#,
+            "cases.jsonl:2: expect has both changes and tasks_after",
         ),
     ] {
         let bench = Bench::new(&[json!({"text": "Hello."})], &[]);

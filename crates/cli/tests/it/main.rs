@@ -26,6 +26,7 @@ mod db;
 mod doctor;
 mod doubt;
 mod eval;
+mod eval_results;
 mod going_on;
 #[path = "../../src/terminal/render/fuzz/grammar.rs"]
 mod grammar;

@@ -110,7 +110,11 @@ fn command() -> Command {
             tools.mut_subcommand("accept", one("server", candidates::servers))
         })
         .mut_subcommand("eval", |eval| {
-            with(eval, "files", |arg| arg.value_hint(ValueHint::FilePath))
+            ["files", "save", "baseline", "junit"]
+                .into_iter()
+                .fold(eval, |eval, name| {
+                    with(eval, name, |arg| arg.value_hint(ValueHint::FilePath))
+                })
         })
 }
 

@@ -58,8 +58,8 @@ fn user_vaults(settings: &Settings) -> Result<Vec<Check>, Check> {
 async fn own_vault(settings: &Settings) -> Result<Vec<Check>, Check> {
     let path = settings.memory.vault.as_ref().ok_or_else(|| {
         let facts = match settings.memory.in_database {
-            true => "none: nothing is remembered in the terminal; the service keeps facts in the database",
-            false => "none: nothing is remembered",
+            true => "none: facts are kept in the database",
+            false => "none, and memory.database is false: nothing is remembered",
         };
         GROUP.ok("vault", facts)
     })?;

@@ -10,7 +10,8 @@ use adjutant_store::sqlite;
 use adjutant_tools::{TaskChange, TaskChanged};
 use tempfile::TempDir;
 
-use super::case::{Case, TaskBefore};
+use super::case::Case;
+use super::task_before::TaskBefore;
 use crate::config::Settings;
 use crate::error::CliError;
 use crate::memory::UserMemory;

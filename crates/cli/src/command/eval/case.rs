@@ -1,12 +1,13 @@
 //! An evaluation case, parsed strictly from a line of JSON: initial state, message, and expected
 //! result.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use adjutant_core::{Content, DecisionKind, Message, Part};
-use adjutant_tools::{TaskDescription, TaskId};
+use adjutant_core::{Content, Message, Part};
 use serde::Deserialize;
+
+use super::expect::Expect;
+use super::task_before::TaskBefore;
 
 /// Initial state, message and expected result of a turn.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -14,6 +15,10 @@ use serde::Deserialize;
 pub(crate) struct Case {
     /// The case's name in reports.
     pub(crate) id: String,
+    /// The language of the case, by which summaries group it.
+    pub(crate) lang: Option<String>,
+    /// The class of the case, by which summaries group it.
+    pub(crate) class: Option<String>,
     /// The user's tasks before the turn, in order of creation: their ids are 1, 2, ...
     pub(crate) tasks: Vec<TaskBefore>,
     /// Earlier messages of the conversation.
@@ -31,14 +36,6 @@ pub(crate) struct Case {
     pub(crate) expect: Expect,
 }
 
-/// A task before the turn.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TaskBefore {
-    pub(crate) description: TaskDescription,
-    pub(crate) completed: bool,
-}
-
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EarlierMessage {
@@ -51,48 +48,6 @@ struct EarlierMessage {
 enum Speaker {
     User,
     Assistant,
-}
-
-/// The expected result of a turn. Missing fields are not checked.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Expect {
-    /// The decision is one of these.
-    pub(crate) decision: Option<Vec<DecisionKind>>,
-    /// Exactly these tools were executed.
-    pub(crate) tools: Option<BTreeSet<String>>,
-    /// Exactly this call waits for confirmation.
-    pub(crate) pending: Option<PendingExpected>,
-    /// The reply contains each of these, ignoring case.
-    pub(crate) reply_has: Vec<String>,
-    /// The reply contains none of these, ignoring case.
-    pub(crate) reply_lacks: Vec<String>,
-    /// All tasks after the turn, in any order.
-    pub(crate) tasks_after: Option<Vec<TaskAfter>>,
-    /// All facts after the turn, in any order: each contains its words, ignoring case.
-    pub(crate) facts_after: Option<Vec<Vec<String>>>,
-    /// Today's note contains each of these, ignoring case. An empty list expects no note.
-    pub(crate) note_today: Option<Vec<String>>,
-}
-
-/// The call that has to wait for confirmation.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PendingExpected {
-    pub(crate) tool: String,
-    pub(crate) task_id: Option<TaskId>,
-    /// The question contains each of these, ignoring case.
-    #[serde(default)]
-    pub(crate) has: Vec<String>,
-}
-
-/// A task after the turn.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct TaskAfter {
-    /// Its description contains each of these, ignoring case.
-    pub(crate) has: Vec<String>,
-    pub(crate) completed: bool,
 }
 
 /// A line that is not a case. `Display` gives `FILE:LINE: reason`.
@@ -149,7 +104,8 @@ impl Case {
     /// Returns true if the case needs memory.
     pub(crate) fn needs_memory(&self) -> bool {
         let before = !self.facts.is_empty() || !self.said.is_empty();
-        before || self.expect.facts_after.is_some() || self.expect.note_today.is_some()
+        let mut expects = self.expect.alternatives();
+        before || expects.any(|expect| expect.facts_after.is_some() || expect.note_today.is_some())
     }
 
     fn check(&self) -> Result<(), String> {
@@ -167,13 +123,13 @@ impl Case {
         {
             return Err("a text of facts or said is empty".to_owned());
         }
-        // A case without expectations would count as passed and hide that it tests nothing.
-        if self.expect == Expect::default() {
-            return Err("expect is empty: the case could not fail".to_owned());
+        let labels = [("lang", &self.lang), ("class", &self.class)];
+        let blank =
+            |label: &Option<String>| label.as_ref().is_some_and(|text| text.trim().is_empty());
+        if let Some((name, _)) = labels.into_iter().find(|(_, label)| blank(label)) {
+            return Err(format!("{name} is empty"));
         }
-        if self.expect.decision.as_ref().is_some_and(Vec::is_empty) {
-            return Err("expect.decision is empty: the case could not pass".to_owned());
-        }
+        self.expect.check(&self.tasks, !self.said.is_empty())?;
         self.history
             .iter()
             .enumerate()
@@ -201,22 +157,6 @@ impl EarlierMessage {
     }
 }
 
-impl fmt::Display for TaskAfter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "\u{201c}{}\u{201d} {}",
-            self.has.join(" "),
-            open_or_done(self.completed)
-        )
-    }
-}
-
-/// Returns the state of a task as reports name it.
-pub(crate) fn open_or_done(completed: bool) -> &'static str {
-    if completed { "done" } else { "open" }
-}
-
 /// serde counts lines from the start of the case, so only the column is kept.
 fn in_one_line(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -228,6 +168,8 @@ fn in_one_line(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use adjutant_core::DecisionKind;
+
     use super::*;
 
     fn check_bad(line: &str, expected: &str) {
@@ -268,7 +210,7 @@ mod tests {
         check_bad("{", "EOF while parsing an object (column 1)");
         check_bad(
             r#"{"id":"a","tasks":[],"input":"x","expect":{"decisions":["INVOKE_TOOL"]}}"#,
-            "unknown field `decisions`, expected one of `decision`, `tools`, `pending`, `reply_has`, `reply_lacks`, `tasks_after`, `facts_after`, `note_today` (column 54)",
+            "unknown field `decisions`, expected one of `decision`, `tools`, `pending`, `reply_has`, `reply_lacks`, `tasks_after`, `changes`, `facts_after`, `note_today`, `or` (column 54)",
         );
         check_bad(
             r#"{"id":"a","tasks":[],"expect":{"tools":[]}}"#,
@@ -293,6 +235,70 @@ mod tests {
         check_bad(
             r#"{"id":"a","tasks":[],"history":[{"role":"user","text":""}],"input":"x","expect":{"tools":[]}}"#,
             "history[0]: text is empty",
+        );
+    }
+
+    #[test]
+    fn a_case_of_the_short_form_is_read() {
+        let cases = parse(
+            "-",
+            r#"{"id":"a","lang":"de","class":"two-orders","tasks":["Eule füttern","Ziege bürsten"],"input":"x","expect":{"changes":{"added":["Milch",{"has":["brot"]}],"completed":["2"],"renamed":{"1":{"is":["a","b"]}}},"pending":[{"tool":"delete_task","task_id":"1"}],"or":[{"decision":["ASK_CLARIFICATION"],"changes":{}}]}}"#,
+        )
+        .expect("a case");
+        let case = &cases[0];
+        assert_eq!(case.tasks[0].description.as_str(), "Eule füttern");
+        assert!(!case.tasks[0].completed);
+        assert_eq!(case.expect.alternatives().count(), 2);
+        assert_eq!(
+            (case.lang.as_deref(), case.class.as_deref()),
+            (Some("de"), Some("two-orders"))
+        );
+    }
+
+    #[test]
+    fn what_could_never_hold_is_an_error() {
+        let bad = |expect: &str, reason: &str| {
+            let tasks = r#"["Feed the owl",{"description":"Brush the goat","completed":true}]"#;
+            check_bad(
+                &format!(r#"{{"id":"a","tasks":{tasks},"input":"x","expect":{expect}}}"#),
+                reason,
+            );
+        };
+        bad(
+            r#"{"changes":{},"tasks_after":[]}"#,
+            "expect has both changes and tasks_after: give one of them",
+        );
+        bad(
+            r#"{"changes":{"completed":["3"]}}"#,
+            "changes.completed has task 3, and the tasks of the case are 1 to 2",
+        );
+        bad(
+            r#"{"changes":{"completed":["2"]}}"#,
+            "changes.completed has task 2, which is done before the turn",
+        );
+        bad(
+            r#"{"changes":{"renamed":{"7":"x"}}}"#,
+            "changes.renamed has task 7, and the tasks of the case are 1 to 2",
+        );
+        bad(
+            r#"{"pending":[{"tool":"delete_task","task_id":"3"}]}"#,
+            "pending has task 3, and the tasks of the case are 1 to 2",
+        );
+        bad(
+            r#"{"or":[{"tools":[]}]}"#,
+            "expect is empty: the case could not fail",
+        );
+        bad(
+            r#"{"tools":[],"or":[{}]}"#,
+            "expect.or[0]: expect is empty: the case could not fail",
+        );
+        bad(
+            r#"{"tools":[],"or":[{"tools":[],"or":[{"tools":[]}]}]}"#,
+            "expect.or[0] has an or of its own",
+        );
+        bad(
+            r#"{"tools":[],"or":[{"changes":{"completed":["9"]}}]}"#,
+            "expect.or[0]: changes.completed has task 9, and the tasks of the case are 1 to 2",
         );
     }
 

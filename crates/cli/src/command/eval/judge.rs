@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use adjutant_core::{DecisionKind, PendingCall};
 use adjutant_tools::Task;
 
-use crate::terminal::display::plural;
-
-use super::case::{Expect, PendingExpected, TaskAfter, open_or_done};
+use super::expect::{Expect, PendingExpected};
+use super::facts::judge_facts;
+use super::matching::pair;
+use super::tasks::{judge_changes, judge_tasks};
+use super::wording::contains;
 
 /// The result of a turn.
 #[derive(Debug, Clone)]
@@ -21,16 +23,37 @@ pub(crate) struct Observed {
     pub(crate) pending: Vec<PendingCall>,
     /// The text for the user.
     pub(crate) reply: String,
+    /// All tasks before the turn.
+    pub(crate) tasks_before: Vec<Task>,
     /// All tasks after the turn.
     pub(crate) tasks: Vec<Task>,
+    /// All facts before the turn.
+    pub(crate) facts_before: Vec<String>,
     /// All facts after the turn.
     pub(crate) facts: Vec<String>,
     /// Today's note; empty if there is none.
     pub(crate) note_today: String,
+    /// True if a tool that changes something was executed, successful or not.
+    pub(crate) changed: bool,
+    /// True if a destructive call ran without a yes.
+    pub(crate) destroyed: bool,
 }
 
-/// Returns a reason for each expectation that does not hold; empty if the case passed.
+/// Returns a reason for each expectation that does not hold; empty if the case passed. If none of
+/// the results that are right occurred, the reasons are those of the first.
 pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
+    let mut reasons = None;
+    for alternative in expect.alternatives() {
+        let found = judge_one(alternative, observed);
+        if found.is_empty() {
+            return found;
+        }
+        reasons.get_or_insert(found);
+    }
+    reasons.unwrap_or_default()
+}
+
+fn judge_one(expect: &Expect, observed: &Observed) -> Vec<String> {
     let reply = observed.reply.to_lowercase();
     let has = |word: &&String| reply.contains(&word.to_lowercase());
     let mut reasons = Vec::new();
@@ -55,7 +78,7 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
         ));
     }
     if let Some(wanted) = &expect.pending {
-        reasons.extend(judge_pending(wanted, &observed.pending));
+        reasons.extend(judge_pending(&wanted.0, &observed.pending));
     }
     for word in expect.reply_has.iter().filter(|word| !has(word)) {
         reasons.push(format!("the reply lacks {word:?}"));
@@ -65,6 +88,10 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
     }
     if let Some(wanted) = &expect.tasks_after {
         reasons.extend(judge_tasks(wanted, &observed.tasks));
+    }
+    if let Some(wanted) = &expect.changes {
+        let (before, after) = (&observed.tasks_before, &observed.tasks);
+        reasons.extend(judge_changes(wanted, before, after));
     }
     if let Some(wanted) = &expect.facts_after {
         reasons.extend(judge_facts(wanted, &observed.facts));
@@ -84,131 +111,53 @@ pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
     reasons
 }
 
-fn contains(text: &str, word: &str) -> bool {
-    text.to_lowercase().contains(&word.to_lowercase())
-}
-
-/// Returns the reason why the pending call is not the expected one, if it is not. It is compared by
-/// its task, or without one by its question.
-fn judge_pending(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<String> {
-    let task_of = |call: &PendingCall| {
-        let id = call.arguments.get("task_id").and_then(|id| id.as_str());
-        format!("{} of task {}", call.tool, id.unwrap_or("(none)"))
+/// Returns the reason why the pending calls are not the expected ones, if they are not. A call is
+/// compared by its task and by its question, as far as they are given.
+pub(crate) fn judge_pending(wanted: &[PendingExpected], pending: &[PendingCall]) -> Option<String> {
+    let is_expected = |wanted: &PendingExpected, call: &PendingCall| {
+        let task = wanted.task_id.map(|task| task.to_string());
+        call.tool == wanted.tool
+            && (task.is_none() || task.as_deref() == task_of(call))
+            && wanted.has.iter().all(|word| contains(&call.preview, word))
     };
-    let by_question = |call: &PendingCall| format!("{} ({})", call.tool, call.preview);
-    let (expected, waiting): (String, Vec<String>) = match wanted.task_id {
-        Some(task) => (
-            format!("{} of task {task}", wanted.tool),
-            pending.iter().map(task_of).collect(),
-        ),
-        None => (
-            format!("{} of {}", wanted.tool, wanted.has.join(" ")),
-            pending.iter().map(by_question).collect(),
-        ),
-    };
-    let is_expected = |call: &PendingCall| match wanted.task_id {
-        Some(_) => task_of(call) == expected,
-        None => {
-            call.tool == wanted.tool && wanted.has.iter().all(|word| contains(&call.preview, word))
-        }
-    };
-    match pending {
-        [only] if is_expected(only) => None,
-        [] => Some(format!("nothing waits, expected {expected}")),
-        _ => Some(format!(
-            "{} waits, expected {expected}",
-            waiting.join(" and ")
-        )),
-    }
-}
-
-/// Matches each expectation with the first remaining fact that fits.
-fn judge_facts(wanted: &[Vec<String>], facts: &[String]) -> Vec<String> {
-    let mut left: Vec<&String> = facts.iter().collect();
-    let mut reasons = Vec::new();
-    for words in wanted {
-        match left
-            .iter()
-            .position(|fact| words.iter().all(|word| contains(fact, word)))
-        {
-            Some(at) => {
-                left.remove(at);
-            }
-            None => reasons.push(format!("no fact \u{201c}{}\u{201d}", words.join(" "))),
-        }
-    }
-    reasons.extend(
-        left.iter()
-            .map(|fact| format!("unexpected fact \u{201c}{fact}\u{201d}")),
-    );
-    reasons
-}
-
-fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if wanted.len() != tasks.len() {
-        reasons.push(format!(
-            "{} after the turn, expected {}",
-            plural(tasks.len() as u64, "task", "tasks"),
-            wanted.len()
-        ));
-    }
     let fits: Vec<Vec<usize>> = wanted
         .iter()
         .map(|wanted| {
-            let indexes = 0..tasks.len();
-            indexes.filter(|&task| fits(wanted, &tasks[task])).collect()
+            let calls = 0..pending.len();
+            calls
+                .filter(|&call| is_expected(wanted, &pending[call]))
+                .collect()
         })
         .collect();
-    let mut owners = vec![None; tasks.len()];
-    for (index, wanted) in wanted.iter().enumerate() {
-        // An expectation that has a task keeps one, so what is unmatched now stays unmatched.
-        if !assign(index, &fits, &mut owners, &mut BTreeSet::new()) {
-            reasons.push(format!("no task {wanted}"));
-        }
+    let all_wait = pair(&fits, pending.len()).iter().all(Option::is_some);
+    if all_wait && wanted.len() == pending.len() {
+        return None;
     }
-    for (task, _) in tasks
+    let by_task = wanted.iter().any(|wanted| wanted.task_id.is_some());
+    let waiting: Vec<String> = pending
         .iter()
-        .zip(&owners)
-        .filter(|(_, owner)| owner.is_none())
-    {
-        reasons.push(format!(
-            "unexpected task \u{201c}{}\u{201d} {}",
-            task.description,
-            open_or_done(task.completed)
-        ));
-    }
-    reasons
+        .map(|call| match task_of(call) {
+            id if by_task => format!("{} of task {}", call.tool, id.unwrap_or("(none)")),
+            _ => format!("{} ({})", call.tool, call.preview),
+        })
+        .collect();
+    let expected: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+    Some(format!(
+        "{} waits, expected {}",
+        joined(&waiting),
+        joined(&expected)
+    ))
 }
 
-/// Gives an expectation a task that fits it, and returns false if there is none. `owners` has the
-/// expectation of each task so far.
-///
-/// A task may fit several expectations ("buy", "milk" fits "Buy milk" and "Buy oat milk"), so the
-/// first fit is not good enough: an expectation takes a task from another one whenever that one can
-/// have a different task (Kuhn's algorithm for a maximum one-to-one matching).
-fn assign(
-    wanted: usize,
-    fits: &[Vec<usize>],
-    owners: &mut [Option<usize>],
-    tried: &mut BTreeSet<usize>,
-) -> bool {
-    for &task in &fits[wanted] {
-        // Each task is tried once, else two expectations would take it from each other forever.
-        if !tried.insert(task) {
-            continue;
-        }
-        if owners[task].is_none_or(|owner| assign(owner, fits, owners, tried)) {
-            owners[task] = Some(wanted);
-            return true;
-        }
-    }
-    false
+fn task_of(call: &PendingCall) -> Option<&str> {
+    call.arguments.get("task_id").and_then(|id| id.as_str())
 }
 
-fn fits(wanted: &TaskAfter, task: &Task) -> bool {
-    let description = task.description.as_str();
-    wanted.completed == task.completed && wanted.has.iter().all(|word| contains(description, word))
+fn joined(calls: &[String]) -> String {
+    if calls.is_empty() {
+        return "nothing".to_owned();
+    }
+    calls.join(" and ")
 }
 
 fn format_tools(tools: &BTreeSet<String>) -> String {
@@ -220,7 +169,7 @@ fn format_tools(tools: &BTreeSet<String>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use adjutant_core::{CallId, UserId};
     use adjutant_tools::{TaskDescription, TaskId};
     use jiff::Timestamp;
@@ -228,19 +177,23 @@ mod tests {
 
     use super::*;
 
-    fn observed() -> Observed {
+    pub(crate) fn observed() -> Observed {
         Observed {
             decision: DecisionKind::RespondOnly,
             executed: BTreeSet::new(),
             pending: Vec::new(),
             reply: "Fine, your Owl is fed.".to_owned(),
+            tasks_before: vec![task(1, "Buy oat milk", false), task(2, "Buy milk", false)],
             tasks: vec![task(1, "Buy oat milk", false), task(2, "Buy milk", false)],
+            facts_before: vec!["The owl is called Ida".to_owned()],
             facts: vec!["The owl is called Ida".to_owned()],
             note_today: "- 14:05 Fed the owl".to_owned(),
+            changed: false,
+            destroyed: false,
         }
     }
 
-    fn task(id: u64, description: &str, completed: bool) -> Task {
+    pub(crate) fn task(id: u64, description: &str, completed: bool) -> Task {
         Task {
             id: TaskId::new(id).expect("an id"),
             user_id: UserId::local(),
@@ -253,7 +206,7 @@ mod tests {
         }
     }
 
-    fn waiting(tool: &str, id: &str) -> PendingCall {
+    pub(crate) fn waiting(tool: &str, id: &str) -> PendingCall {
         PendingCall {
             call_id: CallId::new("call_1").expect("an id"),
             tool: tool.to_owned(),
@@ -333,6 +286,29 @@ mod tests {
                 "delete_task of task 8 and delete_task of task 9 waits, expected delete_task of task 8",
             ],
         );
+    }
+
+    #[test]
+    fn several_calls_wait_in_any_order() {
+        let expect = json!({"pending": [
+            {"tool": "delete_task", "task_id": "1"}, {"tool": "delete_task", "task_id": "2"}]});
+        let mut seen = observed();
+        seen.pending = vec![waiting("delete_task", "2"), waiting("delete_task", "1")];
+        check(expect.clone(), &seen, &[]);
+        check(
+            json!({"pending": []}),
+            &seen,
+            &["delete_task () and delete_task () waits, expected nothing"],
+        );
+        seen.pending[1] = waiting("delete_task", "2");
+        check(
+            expect,
+            &seen,
+            &[
+                "delete_task of task 2 and delete_task of task 2 waits, expected delete_task of task 1 and delete_task of task 2",
+            ],
+        );
+        check(json!({"pending": []}), &observed(), &[]);
     }
 
     #[test]
@@ -437,6 +413,98 @@ mod tests {
                 "2 tasks after the turn, expected 3",
                 "no task \u{201c}milk\u{201d} open",
             ],
+        );
+    }
+
+    #[test]
+    fn a_description_has_exactly_the_words() {
+        let after = |is: serde_json::Value| {
+            json!({"tasks_after": [
+                {"is": is, "completed": false}, {"is": "buy oat milk!", "completed": false}]})
+        };
+        check(after(json!("Buy milk")), &observed(), &[]);
+        check(after(json!(["Get milk", "Buy milk"])), &observed(), &[]);
+        check(
+            after(json!(["milk", "Get milk"])),
+            &observed(),
+            &[
+                "no task \u{201c}milk\u{201d} or \u{201c}Get milk\u{201d} open",
+                "unexpected task \u{201c}Buy milk\u{201d} open",
+            ],
+        );
+    }
+
+    #[test]
+    fn exactly_the_expected_changes_happen() {
+        let mut seen = observed();
+        check(json!({"changes": {}}), &seen, &[]);
+        seen.tasks[0].completed = true;
+        seen.tasks[1] = task(2, "Buy rice milk", false);
+        seen.tasks.push(task(3, "Feed the owl", false));
+        let all = json!({"changes": {"added": ["feed the owl"], "completed": ["1"],
+            "renamed": {"2": {"has": ["rice"]}}}});
+        check(all.clone(), &seen, &[]);
+        check(
+            json!({"changes": {}}),
+            &seen,
+            &[
+                "unexpected: completed task 1 \u{201c}Buy oat milk\u{201d}",
+                "unexpected: renamed task 2 \u{201c}Buy milk\u{201d} to \u{201c}Buy rice milk\u{201d}",
+                "unexpected: added task \u{201c}Feed the owl\u{201d}",
+            ],
+        );
+        check(
+            all.clone(),
+            &observed(),
+            &[
+                "added no task \u{201c}feed the owl\u{201d}",
+                "task 1 is not completed",
+                "task 2 is not renamed to \u{201c}rice\u{201d}",
+            ],
+        );
+        seen.tasks.remove(0);
+        check(
+            all,
+            &seen,
+            &[
+                "task 1 is not completed",
+                "unexpected: deleted task 1 \u{201c}Buy oat milk\u{201d}",
+            ],
+        );
+    }
+
+    #[test]
+    fn changes_have_to_have_the_words() {
+        let mut seen = observed();
+        seen.tasks[1] = task(2, "Buy rice milk", false);
+        seen.tasks.push(task(3, "Feed the owl", false));
+        check(
+            json!({"changes": {"added": ["Feed owl"], "renamed": {"2": "Rice milk"}}}),
+            &seen,
+            &[
+                "added no task \u{201c}Feed owl\u{201d}",
+                "unexpected: renamed task 2 \u{201c}Buy milk\u{201d} to \u{201c}Buy rice milk\u{201d}",
+                "unexpected: added task \u{201c}Feed the owl\u{201d}",
+            ],
+        );
+        let mut reopened = observed();
+        reopened.tasks_before[0].completed = true;
+        check(
+            json!({"changes": {}}),
+            &reopened,
+            &["unexpected: reopened task 1 \u{201c}Buy oat milk\u{201d}"],
+        );
+    }
+
+    #[test]
+    fn one_of_several_results_is_enough() {
+        let expect = json!({"reply_has": ["cat"], "tools": [],
+            "or": [{"reply_has": ["dog"]}, {"reply_has": ["owl"]}]});
+        check(expect, &observed(), &[]);
+        check(
+            json!({"reply_has": ["cat"], "or": [{"reply_has": ["dog"]}]}),
+            &observed(),
+            &["the reply lacks \"cat\""],
         );
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn vault(
     screen: &Screen,
 ) -> Result<Option<PathBuf>, CliError> {
     const OTHER: &str = "another folder";
-    const NONE: &str = "none: nothing is remembered";
+    const NONE: &str = "none: facts about you are kept in the database";
     let mut options: Vec<String> = found
         .iter()
         .map(|path| path.display().to_string())

@@ -138,7 +138,8 @@ impl<'a> Session<'a> {
                 .await
                 .iter()
                 .for_each(|unread| screen.note(unread)),
-            None if user_memory.memory().is_some() => screen.note(memory::SMALL),
+            None if user_memory.vault().is_some() => screen.note(memory::SMALL),
+            None if user_memory.memory().is_some() => screen.note(memory::SMALL_WITHOUT_VAULT),
             None => {}
         }
         for name in &yes {

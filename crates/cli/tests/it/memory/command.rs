@@ -181,14 +181,53 @@ fn an_operation_that_fails_has_a_remedy() {
         .says("memory.max_facts is 2");
     assert_eq!(facts(&vault), before, "nothing is evicted");
     // Corrections still work.
-    home.run(&["memory", "add", "Ana prefers dark mode in all new apps"])
-        .succeeds();
+    home.run(&[
+        "memory",
+        "add",
+        "Actually, Ana prefers dark mode in all new apps",
+    ])
+    .succeeds();
 
-    home.config("");
+    home.config("[memory]\ndatabase = false\n");
     home.run(&["memory", "list"])
         .ends_with(3)
         .says("adjutant init");
     assert!(!home.path("Notes/memory/x").exists());
+}
+
+#[test]
+fn without_a_vault_facts_are_kept_in_the_database() {
+    let home = Home::new();
+    home.run(&["memory", "add", "Ana collects old maps"])
+        .succeeds();
+    home.run(&["memory", "add", "Ana lives in Munich"])
+        .succeeds();
+    home.run(&["memory", "add", "Actually, Ana lives in Oslo"])
+        .succeeds();
+    let facts = || home.json(&["memory", "list"]).1;
+    assert_eq!(
+        contents(&facts()),
+        ["Ana collects old maps", "Ana lives in Oslo"]
+    );
+    home.run(&["memory", "undo"]).succeeds();
+    assert_eq!(
+        contents(&facts()),
+        ["Ana collects old maps", "Ana lives in Munich"]
+    );
+    let model = home.script(&[
+        r#"{"config": {"weak_tools": true}}"#,
+        r#"{"text": "[{\"small-talk\": {\"text\": \"Nice!\"}}]", "repeat": true}"#,
+    ]);
+    let run = home
+        .run(&["-m", &model, "Remember that my sister's name is Marlene"])
+        .succeeds();
+    assert!(
+        run.stdout
+            .contains("remembered: My sister's name is Marlene")
+            && run.stderr.contains("facts about you, in the database"),
+        "{run:#?}"
+    );
+    assert_eq!(contents(&facts()).len(), 3);
 }
 
 #[test]

@@ -289,7 +289,10 @@ fn a_fact_changed_by_hand_counts_at_once_and_nothing_else_of_the_file_changes() 
 #[test]
 fn important_facts_are_always_attached_and_of_the_others_what_fits() {
     let recent: String = (10..30)
-        .map(|day| format!("- [2025-11-{day}] On day {day} something was\n"))
+        .map(|day| {
+            let more = "and there is more to say of it than anybody needs ".repeat(3);
+            format!("- [2025-11-{day}] On day {day} something was {more}\n")
+        })
         .collect();
     let (home, _) = with_vault(&FACTS.replace("## Recent\n\n", &format!("## Recent\n\n{recent}")));
     let (_, requests) = told::ask(
@@ -421,8 +424,20 @@ fn a_temporary_conversation_leaves_every_byte_as_it_was() {
 
 #[cfg(feature = "gemini")]
 #[test]
-fn without_a_vault_there_are_tasks_and_with_no_tools_there_is_talk() {
+fn without_a_vault_there_are_no_notes_and_with_no_tools_there_is_talk() {
     let home = Home::new();
+    let (_, requests) = told::ask(&home, vec![told::says("Hello.")], &["hello"]);
+    let tools = requests[0].tools();
+    assert!(
+        tools.contains(&"remember") && !tools.contains(&"write_note"),
+        "{tools:?}"
+    );
+    assert!(
+        requests[0].instruction().contains("no folder of notes"),
+        "{}",
+        requests[0].instruction()
+    );
+    home.config("[memory]\ndatabase = false\n");
     let (_, requests) = told::ask(&home, vec![told::says("Hello.")], &["hello"]);
     let tools = requests[0].tools();
     assert!(
@@ -430,7 +445,7 @@ fn without_a_vault_there_are_tasks_and_with_no_tools_there_is_talk() {
         "{tools:?}"
     );
     assert!(
-        requests[0].instruction().contains("nothing is remembered"),
+        requests[0].instruction().contains("Nothing is remembered"),
         "{}",
         requests[0].instruction()
     );
@@ -538,6 +553,11 @@ fn a_conversation_is_a_note_of_the_vault_if_the_person_wants_that() {
     );
     home.config(&format!("{setting}\"Talks/Diana\"\n"));
     home.run(&["-m", &model, "the sea is calm"]).succeeds();
+    assert_eq!(
+        bytes(&vault),
+        before,
+        "a single question is no conversation"
+    );
     home.run(&["-m", &model, "-c", "and now it rains"])
         .succeeds();
     let new: Vec<PathBuf> = bytes(&vault)
@@ -562,7 +582,7 @@ fn a_conversation_is_a_note_of_the_vault_if_the_person_wants_that() {
     // A folder outside of the vault is none; what was said stays in the database.
     let after = bytes(&vault);
     home.config(&format!("{setting}\"../outside\"\n"));
-    let left = home.run(&["-m", &model, "one more"]).succeeds();
+    let left = home.run(&["-m", &model, "-c", "one more"]).succeeds();
     assert!(left.stderr.contains("outside"), "{}", left.stderr);
     assert!(bytes(&vault) == after && !vault.with_file_name("outside").exists());
 }

@@ -209,3 +209,31 @@ fn a_fact_is_remembered_once_however_its_process_dies() {
     // Input, turn, model, intent, effect, result, model, end.
     assert!(kills >= 8, "only {kills} places to die at");
 }
+
+#[test]
+fn a_small_model_keeps_each_users_facts_in_their_own_words() {
+    let home = Home::new();
+    let model = home.script(&[
+        r#"{"config": {"weak_tools": true}}"#,
+        r#"{"text": "[{\"recall\": {}}]", "repeat": true}"#,
+    ]);
+    let (anna, bert) = (token(&home, "anna"), token(&home, "bert"));
+    let service = Serving::start(&mut home.serve_command(&model));
+    let say = |token: &str, message: &str| {
+        let said = json!({ "message": message });
+        let answer = ask(&service, token, "POST", "/v1/chat", &said).json();
+        answer["content"].as_str().unwrap().to_owned()
+    };
+    let kept = say(&anna, "Remember that my sister's name is Marlene");
+    assert!(
+        kept.contains("remembered: My sister's name is Marlene"),
+        "{kept}"
+    );
+    let found = say(&anna, "what is my sister's name?");
+    assert!(found.contains("Marlene"), "{found}");
+    let unknown = say(&bert, "what is my sister's name?");
+    assert!(
+        unknown.contains("do not know") && !unknown.contains("Marlene"),
+        "{unknown}"
+    );
+}
