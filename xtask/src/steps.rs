@@ -97,7 +97,10 @@ impl Steps {
                 Err(_) => "FAILED".to_owned(),
             };
             // On a developer's machine other work may go on, so only CI is held to the minutes.
-            if is_ci && let Some((over, fails)) = budget::over_minutes(&step.name, step.seconds) {
+            if is_ci
+                && let Some((over, fails)) =
+                    budget::over_minutes(&step.name, step.seconds, step.cpu_seconds)
+            {
                 verdict = format!("{verdict}, {over}");
                 too_slow.extend(fails.then_some(step.name.as_str()));
             }

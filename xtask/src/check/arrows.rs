@@ -147,6 +147,18 @@ const ALLOWED: &[Allowed] = &[
         ],
         dev: &[],
     },
+    // Training of the classifiers of actions.
+    Allowed {
+        package: "adjutant-training",
+        normal: &[
+            "adjutant-core",
+            "adjutant-embedded",
+            "adjutant-store",
+            "adjutant-tools",
+            "adjutant-weak",
+        ],
+        dev: &[],
+    },
     // Simulation of agents over a simulated store.
     Allowed {
         package: "adjutant-simulation",

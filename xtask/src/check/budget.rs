@@ -35,8 +35,10 @@ const BINARY_CRATES: usize = 413;
 /// permissions, interrupted turns, completions and daily notes in 44 languages, 1.4 MB. The page's
 /// Markdown, colours and equations take 0.5 MB; sign-in, the log, operators' commands, client-side
 /// tools, the Responses API and the agent as an MCP tool 4 MB; ranking, corrections, tasks in
-/// notes, conversation search, facts in the database and the memory of the embedded model 2.7 MB.
-pub(crate) const RELEASE_BYTES: u64 = 71_000_000;
+/// notes, conversation search, facts in the database and the memory of the embedded model 2.7 MB;
+/// provenance of text, commands and limits for MCP servers, the check of claims in five languages, and
+/// classifiers and word lists for five languages 4.8 MB.
+pub(crate) const RELEASE_BYTES: u64 = 76_500_000;
 /// Limit in bytes of the stripped binary of profile `dist` with its default features.
 pub(crate) const DIST_BYTES: u64 = 40_000_000;
 /// Limit in bytes of the same binary without the feature `embedded`.
@@ -75,19 +77,25 @@ pub(crate) const SUITE_MINUTES: &[(&str, f64)] = &[
     ("instructions of a turn", 2.0),
     ("instructions of routes", 1.5),
 ];
-/// Factor by which a suite may exceed its minutes before CI fails: a machine is sometimes half as
-/// fast as another.
+/// Cores that the minutes are meant for.
+const CORES: f64 = 2.0;
+/// Factor by which a suite may exceed its minutes, as processor time, before CI fails: a machine is
+/// sometimes half as fast as another.
 const SUITE_TOLERANCE: f64 = 2.0;
-/// Minutes that are allowed on top, for a short suite on a machine that was busy with another thing.
+/// Minutes of processor time that are allowed on top, for a short suite.
 const SUITE_SLACK: f64 = 1.0;
 
 /// Returns what to say of a step that took longer than its suite may, and true if CI fails for it.
-pub(crate) fn over_minutes(step: &str, seconds: f64) -> Option<(String, bool)> {
+/// It fails for processor time only: time that a suite waits for others, or for a machine that does
+/// something else, is told and nothing more.
+pub(crate) fn over_minutes(step: &str, seconds: f64, cpu_seconds: f64) -> Option<(String, bool)> {
     let (_, minutes) = SUITE_MINUTES.iter().find(|(suite, _)| *suite == step)?;
-    (seconds > minutes * 60.0).then(|| {
+    let cpu_minutes_max = minutes * CORES * SUITE_TOLERANCE + SUITE_SLACK;
+    let fails = cpu_seconds > cpu_minutes_max * 60.0;
+    (fails || seconds > minutes * 60.0).then(|| {
         (
             format!("over its {minutes} minutes (xtask/src/check/budget.rs)"),
-            seconds > (minutes * SUITE_TOLERANCE + SUITE_SLACK) * 60.0,
+            fails,
         )
     })
 }
@@ -207,11 +215,14 @@ mod tests {
 
     #[test]
     fn a_suite_over_its_minutes_is_told_and_far_over_them_fails() {
-        let fails = |minutes: f64| over_minutes("clippy", minutes * 60.0).map(|(_, fails)| fails);
-        assert_eq!(fails(3.4), None);
-        assert_eq!(fails(3.6), Some(false));
-        assert_eq!(fails(8.1), Some(true));
-        assert_eq!(over_minutes("a download", 10_000.0), None);
+        let fails = |minutes: f64, cpu_minutes: f64| {
+            over_minutes("clippy", minutes * 60.0, cpu_minutes * 60.0).map(|(_, fails)| fails)
+        };
+        assert_eq!(fails(3.4, 6.0), None);
+        assert_eq!(fails(3.6, 6.0), Some(false));
+        assert_eq!(fails(60.0, 14.9), Some(false), "it waited");
+        assert_eq!(fails(8.0, 15.1), Some(true));
+        assert_eq!(over_minutes("a download", 10_000.0, 10_000.0), None);
     }
 
     #[test]

@@ -33,11 +33,18 @@ const PROMPTS: &str = "prompts/";
 /// The folder of evaluation cases, one JSON object per line.
 const CASES: &str = "evals/";
 
+/// Returns true for a file of evaluation cases. Folders hold sentences to train and tune on, which may
+/// share words with a prompt.
+fn is_file_of_cases(path: &str) -> bool {
+    let name = path.strip_prefix(CASES);
+    name.is_some_and(|name| name.ends_with(".jsonl") && !name.contains('/'))
+}
+
 /// Returns every word of a case that also occurs in a prompt, with both locations.
 pub(crate) fn leaks(files: &[File]) -> Vec<String> {
     let cases: Vec<&File> = files
         .iter()
-        .filter(|file| file.path.starts_with(CASES) && file.path.ends_with(".jsonl"))
+        .filter(|file| is_file_of_cases(&file.path))
         .collect();
     let prompts: Vec<&File> = files
         .iter()
@@ -177,6 +184,7 @@ mod tests {
     fn nothing_to_compare_is_a_finding() {
         assert_eq!(leaks(&[]).len(), 1);
         check("no case", "prompt", &["evals/a.jsonl:1: not a valid case"]);
+        assert!(!is_file_of_cases("evals/sentences/en.jsonl"));
     }
 
     #[test]

@@ -30,7 +30,11 @@ const EXPECTED: &[(&str, &str)] = &[
         "a vault that the run made",
     ),
     (
-        "crates/cli/src/command/eval/mod.rs",
+        "crates/cli/src/command/eval/baseline.rs",
+        "a file of results that an option names",
+    ),
+    (
+        "crates/cli/src/command/eval/load.rs",
         "the cases that an option names",
     ),
     (
@@ -59,6 +63,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ),
     ("crates/embedded/src/", "files of weights and their folder"),
     ("crates/evaluation/src/", "question sets of the repository"),
+    ("crates/training/src/", "sentences of the repository"),
     (
         "crates/mcp/src/client/process_group.rs",
         "files of the kernel",
