@@ -91,7 +91,7 @@ const ROUTES: [Route; 13] = [
         max: 800_000_000,
         ..post(
             "/v1/memory",
-            r#"{"content": "Actually, the note about {number} bicycles is in the shed"}"#,
+            r#"{"content": "Actually, the note about {number} bicycles is in the cellar"}"#,
         )
     },
     post(

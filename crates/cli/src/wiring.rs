@@ -26,6 +26,8 @@ const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
 
 /// Addition if facts are kept in the database.
 const MEMORY: &str = include_str!("../../../prompts/memory.md");
+/// The same for a small context window.
+const MEMORY_BRIEF: &str = include_str!("../../../prompts/memory_brief.md");
 
 /// Addition for models that write texts themselves: dates in tasks, and that nothing rings.
 const DATES: &str = include_str!("../../../prompts/dates.md");
@@ -41,6 +43,10 @@ const DIANA_TEMP: &str = include_str!("../../../prompts/diana_temp.md");
 /// Addition if tools of MCP servers are available.
 const FOREIGN_TOOLS: &str = include_str!("../../../prompts/foreign_tools.md");
 const FOREIGN_INSTRUCTIONS: &str = include_str!("../../../prompts/foreign_instructions.md");
+
+/// Context windows below this many tokens are small: the tools of facts and their rules take 1,000
+/// tokens, which a conversation there needs itself, so that a shorter form of both is used.
+const SMALL_WINDOW: u32 = 8_192;
 
 /// Examples of tool calls for weak models.
 const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
@@ -85,10 +91,9 @@ pub(crate) fn agent_with(
     let weak = model.capabilities().weak_tools;
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let about_servers = &about_servers(&foreign, servers);
-    let about_memory = if memory.is_some() && !weak {
-        MEMORY
-    } else {
-        ""
+    let about_memory = match memory {
+        Some(_) if !weak => rules_of_facts(&*model),
+        _ => "",
     };
     // With constrained tool calling the words of a task are the person's.
     let about_dates = if weak { "" } else { DATES };
@@ -96,7 +101,7 @@ pub(crate) fn agent_with(
     let instruction = instruction(settings, &built_in, about_servers)?;
     let mut tools = task_tools(tasks);
     if let Some(memory) = memory {
-        tools.extend(memory::tools_in_database(memory, weak));
+        tools.extend(memory::tools_in_database(memory, weak || is_small(&*model)));
     }
     let tools = with_foreign(tools, foreign, &work);
     let policy = policy(settings, &names_of(&tools), servers)?;
@@ -137,7 +142,8 @@ pub(crate) fn diana(
     let servers = servers.filter(|_| !weak);
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let owner = (settings.user_name != DEFAULT_USER_NAME).then_some(settings.user_name.as_str());
-    let of_memory = if weak {
+    let has_vault = user_memory.vault().is_some();
+    let of_memory = if weak || (is_small(&*model) && !has_vault) {
         memory::brief(user_memory, owner)
     } else {
         memory::tools(user_memory)
@@ -162,7 +168,7 @@ pub(crate) fn diana(
         let about_memory: &[&str] = match (user_memory.vault(), has_memory) {
             _ if temp => &[DIANA_TEMP],
             (Some(_), true) => &[DIANA_VAULT],
-            (None, true) => &[MEMORY, DIANA_NO_NOTES],
+            (None, true) => &[rules_of_facts(&*model), DIANA_NO_NOTES],
             (_, false) => &[DIANA_NO_MEMORY],
         };
         let parts = [&[DIANA, about_tasks, about_dates], about_memory].concat();
@@ -201,6 +207,18 @@ pub(crate) fn diana(
         .turn_instruction(for_turn.clone())
         .recall(for_turn.clone());
     Ok((builder.build()?, Some(for_turn)))
+}
+
+/// Returns the part of the instruction about facts in the database.
+fn rules_of_facts(model: &dyn LanguageModel) -> &'static str {
+    match is_small(model) {
+        true => MEMORY_BRIEF,
+        false => MEMORY,
+    }
+}
+
+fn is_small(model: &dyn LanguageModel) -> bool {
+    model.capabilities().context_window < SMALL_WINDOW
 }
 
 /// Returns the builder of an assistant with what both have, with conversations in `work` and

@@ -18,9 +18,10 @@ use super::undo::ON_PAGE;
 /// used by the other.
 const HANDED_ON: Duration = Duration::from_secs(5);
 
-/// Returns the memory tools, which act for the user of each call: those for weak models, or all.
-pub(crate) fn tools_in_database(memory: &DatabaseMemory, weak: bool) -> Vec<Arc<dyn Tool>> {
-    let tools = match weak {
+/// Returns the memory tools, which act for the user of each call: the brief ones, for weak models and
+/// small context windows, or all.
+pub(crate) fn tools_in_database(memory: &DatabaseMemory, brief: bool) -> Vec<Arc<dyn Tool>> {
+    let tools = match brief {
         true => brief_fact_tools(memory),
         false => fact_tools(memory),
     };

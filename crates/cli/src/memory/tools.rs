@@ -31,7 +31,7 @@ pub(crate) fn tools(user_memory: &UserMemory) -> Vec<Arc<dyn Tool>> {
     all_named(tools.unwrap_or_default(), user_memory)
 }
 
-/// Returns the tools for weak models. `owner` is the user's name.
+/// Returns the tools for weak models and small context windows. `owner` is the user's name.
 pub(crate) fn brief(user_memory: &UserMemory, owner: Option<&str>) -> Vec<Arc<dyn Tool>> {
     let tools = user_memory
         .memory()

@@ -40,6 +40,8 @@ pub(crate) struct NewText {
     /// The sentences of the user's message that are about it.
     message: Words,
     cue: Cue,
+    /// True if it claims a value for a property, in any of the languages.
+    has_claim: bool,
 }
 
 impl NewText {
@@ -52,6 +54,9 @@ impl NewText {
         Self {
             // The text that a model makes of “no, actually …” often has no such words any more.
             cue: Cue::of(&message).with(Cue::of(&words)),
+            has_claim: grammar::all()
+                .iter()
+                .any(|grammar| grammar.claim(&words).is_some()),
             plain_words: plain_words(content),
             words,
             keywords,
@@ -77,7 +82,8 @@ pub(crate) fn has_relation(known: &str, new: &NewText, wanted: Relation) -> bool
 /// Returns the relation of a new text to a stored fact of other words.
 fn relation(known: &str, new: &NewText) -> Relation {
     let cue = &new.cue;
-    if cue.adds {
+    // Decided before a stored fact is parsed: there are many of them, and they may be long.
+    if cue.adds || (cue.kind == Kind::None && !new.has_claim) {
         return Relation::Compatible;
     }
     let known_words = Words::new(known);
@@ -90,7 +96,10 @@ fn relation(known: &str, new: &NewText) -> Relation {
         // Without a grammar for the language only the likeness of the keywords can be compared.
         return corrects_if(cue.kind >= Kind::End && is_similar());
     };
-    if let (Some(before), Some(after)) = (grammar.claim(&known_words), grammar.claim(&new.words)) {
+    let after = new.has_claim.then(|| grammar.claim(&new.words)).flatten();
+    if let Some(after) = after
+        && let Some(before) = grammar.claim(&known_words)
+    {
         match (
             before.has_topic_of(&after),
             before.differs_from(&after),

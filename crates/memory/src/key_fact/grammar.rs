@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::property_table::Property;
 use super::words::{Phrase, Word, Words, has_phrase_at};
-use crate::language::Language;
+use crate::language::{Language, stop_word_in};
 
 /// The tables of the languages; English first: it wins ties.
 const TABLES: [&str; 6] = [
@@ -116,6 +116,20 @@ static GRAMMARS: LazyLock<Vec<Grammar>> = LazyLock::new(|| {
     TABLES.iter().filter_map(build).collect()
 });
 
+/// The grammars that have a word as a verb, as one for the user or as one of a property: a bit for
+/// each. One lookup for all of them: the language of each stored fact is detected.
+static KNOWN_BY: LazyLock<HashMap<&'static str, u8>> = LazyLock::new(|| {
+    let mut known: HashMap<&str, u8> = HashMap::new();
+    for (at, grammar) in GRAMMARS.iter().enumerate() {
+        let table = &grammar.table;
+        let words = table.verbs.iter().chain(&table.speaker);
+        for word in words.chain(&grammar.property_words) {
+            *known.entry(word).or_default() |= 1 << at;
+        }
+    }
+    known
+});
+
 /// A sentence, divided into subject and predicate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Sentence {
@@ -197,20 +211,20 @@ pub(super) fn all() -> &'static [Grammar] {
 /// Detects the grammar of the language that knows most of these words. `None` if none of them
 /// knows a word, or another language knows more.
 pub(super) fn detect<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Option<&'static Grammar> {
-    let known = |grammar: &Grammar| {
-        let is_known = |word: &&str| {
-            grammar.is_verb(word)
-                || grammar.is_speaker(word)
-                || grammar.property_words.contains(*word)
-                || grammar.language.is_stop(word)
-        };
-        words.clone().filter(is_known).count()
-    };
+    let mut counts = [0_usize; TABLES.len()];
+    for word in words.clone() {
+        let grammars = KNOWN_BY.get(word).copied().unwrap_or_default();
+        let stop = stop_word_in(word);
+        for (at, (count, grammar)) in counts.iter_mut().zip(GRAMMARS.iter()).enumerate() {
+            let is_known = grammars & (1 << at) != 0 || stop.has(grammar.language);
+            *count += usize::from(is_known);
+        }
+    }
     // Reversed, because `max_by_key` returns the last of equals: English, the first, wins ties.
-    let (known, best) = GRAMMARS
-        .iter()
+    let (known, best) = counts
+        .into_iter()
+        .zip(GRAMMARS.iter())
         .rev()
-        .map(|grammar| (known(grammar), grammar))
         .max_by_key(|(known, _)| *known)?;
     let general = Language::detect(words.clone());
     // A language without a grammar that has more stop words among them is none of these.

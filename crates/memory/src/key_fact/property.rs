@@ -104,7 +104,12 @@ impl Grammar {
 
     fn claim_by_pattern(&self, words: &[Word]) -> Option<Claim<'_>> {
         let mut best: Option<(usize, usize, Claim<'_>)> = None;
-        for begin in 0..words.len() {
+        let can_begin = |at: &usize| {
+            words
+                .get(*at)
+                .is_some_and(|word| self.can_begin_pattern(&word.text))
+        };
+        for begin in (0..words.len()).filter(can_begin) {
             for property in &self.table.properties {
                 let of_value = property.patterns.iter().map(|pattern| (pattern, None));
                 let of_state = property.states.iter().flat_map(|(state, patterns)| {
@@ -128,6 +133,13 @@ impl Grammar {
             }
         }
         best.map(|(_, _, claim)| claim)
+    }
+
+    /// Returns true if a pattern may begin with a word. Most words of a long text begin none.
+    fn can_begin_pattern(&self, word: &str) -> bool {
+        self.property_words.contains(word)
+            || self.table.copulas.contains(word)
+            || self.number(word).is_some()
     }
 
     fn claim_at<'a>(

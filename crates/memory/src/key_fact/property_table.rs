@@ -42,7 +42,7 @@ pub(super) enum ValueKind {
 }
 
 /// Words in their order. "=" is a form of "to be", "#" a number, "$" the value, "~" a subject that
-/// may stand behind its verb.
+/// may stand behind its verb; a pattern begins with neither of the last two.
 #[derive(Debug, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct Pattern(pub(super) Vec<Piece>);

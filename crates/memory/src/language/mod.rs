@@ -58,6 +58,22 @@ static STOP_WORDS: LazyLock<HashMap<String, u32>> = LazyLock::new(|| {
     words
 });
 
+/// The languages in which a word is a stop word.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StopWordIn(u32);
+
+impl StopWordIn {
+    /// Returns true if the word is a stop word of a language.
+    pub(crate) fn has(self, language: &Language) -> bool {
+        self.0 & language.bit() != 0
+    }
+}
+
+/// Returns the languages in which a normalised word is a stop word.
+pub(crate) fn stop_word_in(word: &str) -> StopWordIn {
+    StopWordIn(STOP_WORDS.get(word).copied().unwrap_or_default())
+}
+
 /// Returns all supported languages, each at its [`index`](Language::index).
 pub(crate) fn all_languages() -> &'static [Language] {
     &LANGUAGES
@@ -101,9 +117,7 @@ impl Language {
 
     /// Returns true if a normalised word is a stop word: too frequent to tell what a text is about.
     pub(crate) fn is_stop(&self, word: &str) -> bool {
-        STOP_WORDS
-            .get(word)
-            .is_some_and(|languages| languages & self.bit() != 0)
+        stop_word_in(word).has(self)
     }
 
     /// Returns the stem of a normalised word, without accents, because many people do not type
