@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::harness::{Home, Run, arg};
 use crate::not_run::not_run;
+use crate::service::Serving;
 
 /// Permissions do not bind root, so its tests are run for somebody else.
 const NOBODY: u32 = 65534;
@@ -98,12 +99,16 @@ fn files(home: &Home) -> Vec<(PathBuf, Vec<u8>)> {
 /// A home with a task and a conversation in which something waits for a yes.
 fn filled() -> Home {
     let home = Home::new();
+    fill(&home);
+    home
+}
+
+fn fill(home: &Home) {
     home.add_task("buy milk");
     let model = home.script(&[
         r#"{"match": "drop", "calls": [{"name": "delete_task", "args": {"task_id": "1"}}]}"#,
     ]);
     home.run(&["-m", &model, "drop it"]).ends_with(4);
-    home
 }
 
 /// The same, with all of it in the one file: as a copy is, or what a program leaves that closed it.
@@ -120,7 +125,11 @@ fn filled_and_closed() -> Home {
 
 /// The same, as a program leaves it that ended while it closed the database.
 fn filled_and_half_closed() -> Home {
-    let home = filled();
+    let home = Home::new();
+    // The last program that closes a database empties its log. One that is killed does not.
+    let serving = Serving::start(&mut home.serve_command("demo"));
+    fill(&home);
+    drop(serving);
     let folder = home.path("data/adjutant");
     assert!(folder.join("adjutant.db-wal").metadata().unwrap().len() > 0);
     fs::remove_file(folder.join("adjutant.db-shm")).unwrap();
