@@ -39,6 +39,7 @@ pub mod recall_block; // the block of recalled facts in a message
 mod redact; // redaction of logs
 mod registry; // the tools of an agent
 mod repair; // repair of arguments that miss their schema by a slip
+mod result_words; // results of tools as text for people
 mod schema; // JSON Schema validation
 mod schema_of; // JSON Schema of a Rust type
 pub mod sent_at; // the line about when a message was sent
@@ -87,6 +88,7 @@ pub use port::LanguageModel;
 pub use redact::{LogContent, UnknownLogContent};
 pub use registry::{RESERVED, ToolRegistry, edit_distance, nearest};
 pub use repair::with_integers;
+pub use result_words::result_in_words;
 pub use schema::{Schema, UnusableSchema};
 pub use schema_of::schema_of;
 pub use session::{SESSION_IDLE_MAX, Session, SessionState, session};

@@ -146,6 +146,17 @@ fn implementation(
             }
         }
     });
+    let describe = options.describe.as_ref().map(|describe| {
+        quote_spanned! {describe.span()=>
+            fn describe(
+                &self,
+                __arguments: &#core::Arguments,
+                __data: &#private::Value,
+            ) -> ::core::option::Option<::std::string::String> {
+                ::core::option::Option::Some(#describe(__arguments, __data))
+            }
+        }
+    });
     let context = match context {
         Context::None => None,
         Context::Borrowed => Some(quote!(__context,)),
@@ -192,6 +203,8 @@ fn implementation(
             }
 
             #timeout
+
+            #describe
         }
     }
 }

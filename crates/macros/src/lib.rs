@@ -53,6 +53,7 @@ mod parameter; // parameters as arguments of the tool
 /// | `name = "..."` | name of the tool; default: the function's |
 /// | `description = "..."` | description of the tool; default: the doc comment |
 /// | `timeout_secs = N` | timeout of one execution in seconds; default: the turn's |
+/// | `describe = path` | function `fn(&Arguments, &serde_json::Value) -> String` that tells the person the result of a call where the model's text cannot be trusted; default: the result in words |
 /// | `crate = path` | path of the crate `adjutant`; default: `::adjutant` |
 #[proc_macro_attribute]
 pub fn tool(

@@ -12,6 +12,7 @@ pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
     pub(crate) timeout_secs: Option<u64>,
+    pub(crate) describe: Option<Path>,
     pub(crate) facade: Option<Path>,
     flags: Vec<Ident>,
 }
@@ -26,7 +27,7 @@ const FLAGS: &[&str] = &[
     "closed_world",
 ];
 const KNOWN: &str = "read_only, destructive, idempotent, keyed, parallel, closed_world, name = \"...\", description = \"...\", \
-                     timeout_secs = N, crate = path";
+                     timeout_secs = N, describe = path, crate = path";
 
 impl Options {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
@@ -85,6 +86,15 @@ impl Options {
                     ));
                 }
                 self.timeout_secs = Some(value);
+            }
+            "describe" => {
+                input.parse::<Token![=]>()?;
+                self.describe = Some(input.parse().map_err(|error: Error| {
+                    Error::new(
+                        error.span(),
+                        "`describe` is the path of a function: describe = words_of_weather",
+                    )
+                })?);
             }
             "crate" => {
                 input.parse::<Token![=]>()?;

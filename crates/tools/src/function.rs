@@ -39,11 +39,14 @@ pub struct FunctionTool {
     definition: ToolDefinition,
     timeout: Option<Duration>,
     reads_from_others: bool,
+    description: Option<Box<Description>>,
     function: Box<Function>,
 }
 
 type Function =
     dyn Fn(ToolContext, Arguments) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
+
+type Description = dyn Fn(&Arguments, &Value) -> String + Send + Sync;
 
 impl FunctionTool {
     /// Creates a tool whose closure takes its arguments as JSON. `parameters` is their JSON Schema;
@@ -66,6 +69,7 @@ impl FunctionTool {
             definition: ToolDefinition::new(name, description, parameters)?,
             timeout: None,
             reads_from_others: false,
+            description: None,
             function: Box::new(move |context, arguments| Box::pin(function(context, arguments))),
         })
     }
@@ -91,6 +95,7 @@ impl FunctionTool {
             definition: ToolDefinition::new(name, description, schema_of::<Args>())?,
             timeout: None,
             reads_from_others: false,
+            description: None,
             function: Box::new(move |context, arguments| {
                 // The closure is called here and not in the future, which outlives the borrow of
                 // the closure.
@@ -111,6 +116,39 @@ impl FunctionTool {
     #[must_use]
     pub fn reading_from_others(mut self) -> Self {
         self.reads_from_others = true;
+        self
+    }
+
+    /// Sets how a successful call is told to the person, from its arguments and its result. Used
+    /// where a model's text about results cannot be trusted; see [`Tool::describe`]. Default: the
+    /// result in words.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use adjutant_core::Tool as _;
+    /// use adjutant_tools::FunctionTool;
+    /// use serde_json::json;
+    ///
+    /// let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    /// let weather = FunctionTool::new("weather", "Weather for a city.", parameters, |_, _| async {
+    ///     Ok(json!({"sky": "sunny"}))
+    /// })?
+    /// .described(|arguments, result| {
+    ///     let city = arguments.get("city").and_then(|city| city.as_str());
+    ///     format!("{} is {}.", city.unwrap_or("It"), result["sky"].as_str().unwrap_or("?"))
+    /// });
+    /// let arguments = json!({"city": "Oslo"}).as_object().cloned().unwrap_or_default();
+    /// let told = weather.describe(&arguments, &json!({"sky": "sunny"}));
+    /// assert_eq!(told.as_deref(), Some("Oslo is sunny."));
+    /// # Ok::<(), adjutant_core::InvalidTool>(())
+    /// ```
+    #[must_use]
+    pub fn described<F>(mut self, description: F) -> Self
+    where
+        F: Fn(&Arguments, &Value) -> String + Send + Sync + 'static,
+    {
+        self.description = Some(Box::new(description));
         self
     }
 
@@ -143,6 +181,11 @@ impl Tool for FunctionTool {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         // The closure owns its context: its future must not borrow from the caller.
         (self.function)(context.clone(), arguments)
+    }
+
+    fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
+        let description = self.description.as_ref()?;
+        Some(description(arguments, data))
     }
 
     fn reads_from_others(&self) -> bool {

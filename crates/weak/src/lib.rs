@@ -15,6 +15,7 @@ mod analysis; // words, numbers and clauses of a message
 mod answer; // decoding of an answer
 mod claim_language; // word lists of claims
 mod clarification; // questions instead of guesses
+mod constrained_model; // constrained tool calling for any model
 mod detect; // the language of a text
 mod dialogue; // the end of the transcript
 mod entities; // the user's entities, and which of them are shown
@@ -35,6 +36,7 @@ mod tool_kind; // classification of tools
 mod word_classifier; // scores of actions by words
 mod words; // words of any language, folded
 
+pub use constrained_model::{ConstrainedModel, is_small_model};
 pub use example::InvalidExamples;
 pub use false_claim::{claims_a_change, claims_understanding};
 pub use word_classifier::WordClassifier;

@@ -6,7 +6,7 @@ use adjutant_runtime::BuildError;
 use serde_json::Value;
 
 use crate::command::sessions::{Resume, Start};
-use crate::config::{Settings, read_named_text};
+use crate::config::{Settings, ToolCalling, read_named_text};
 use crate::error::{CliError, Exit};
 use crate::terminal::input::Prompt;
 use crate::terminal::json_answer::JsonAnswer;
@@ -45,6 +45,12 @@ pub(crate) async fn run(
     mut startup: Startup,
 ) -> Result<Exit, CliError> {
     prompt.notices.iter().for_each(|notice| screen.note(notice));
+    let mut settings = settings.clone();
+    // Constrained actions leave no room for an answer by a schema.
+    if options.schema.is_some() && settings.llm.tool_calling == ToolCalling::Auto {
+        settings.llm.tool_calling = ToolCalling::Free;
+    }
+    let settings = &settings;
     // Before the session loads a model: a wrong id should fail at once.
     let start = options.resume.resolve(settings, screen).await?;
     let mut session = startup

@@ -221,6 +221,12 @@ settings! {
         /// Attempts of a failed model call after the first.
         #[setting("llm.retries", range = RETRIES, project, unset = "cloud 1, Ollama 3, embedded 0")]
         pub(crate) retries: Option<u32>,
+        /// How tools are called: "free" by the model itself, "constrained" in one round of actions
+        /// that fit a schema and the words of the message, "auto" in the second way by models whose
+        /// name says that they have at most 3 billion parameters, if there is no `fallback` and no
+        /// MCP server.
+        #[setting("llm.tool_calling", project, default = "auto")]
+        pub(crate) tool_calling: ToolCalling,
     }
 }
 
@@ -328,6 +334,16 @@ pub(crate) enum EditorKeys {
     Vi,
 }
 
+/// How a model calls tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ToolCalling {
+    /// Constrained for small models without fallbacks and MCP servers.
+    #[default]
+    Auto,
+    Free,
+    Constrained,
+}
+
 /// The conversations among which `-c` takes the newest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -341,6 +357,7 @@ choices! {
     LogContent { "full" => Full, "redacted" => Redacted, "none" => None }
     LongMessage { "cut" => Cut, "refuse" => Refuse }
     Scope { "global" => Global, "folder" => Folder }
+    ToolCalling { "auto" => Auto, "free" => Free, "constrained" => Constrained }
     EditorKeys { "emacs" => Emacs, "vi" => Vi }
     Thinking { "hide" => Hide, "show" => Show }
 }

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use adjutant_core::{LanguageModel, ModelError};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_providers::{Connection, FallbackModel, Provider};
+use adjutant_weak::{ConstrainedModel, is_small_model};
 
-use crate::config::{ProviderSettings, Settings, read_named_text};
+use crate::config::{ProviderSettings, Settings, ToolCalling, read_named_text};
 use crate::error::CliError;
 #[cfg(feature = "ollama")]
 use crate::ollama::{self, Found};
@@ -118,7 +119,7 @@ pub(crate) async fn open(
     for spec in &settings.fallback {
         let choice = Choice::parse(spec).map_err(in_fallback)?;
         let other = open_choice(settings, screen, choice, Named::Yes, &Override::default()).await;
-        others.push(other.map_err(in_fallback)?);
+        others.push(with_tool_calling(settings, other.map_err(in_fallback)?));
     }
     let model = FallbackModel::new(first, others)
         .map_err(|error| CliError::configuration(error.to_string()).because("in fallback"))?;
@@ -134,14 +135,33 @@ pub(crate) async fn open_alone(
     screen: &Screen,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     let (choice, named) = Choice::choose(settings, screen).await?;
-    open_choice(
+    let model = open_choice(
         settings,
         screen,
         choice,
         named,
         &Override::for_conversation(),
     )
-    .await
+    .await?;
+    Ok(with_tool_calling(settings, model))
+}
+
+/// Returns the model with constrained tool calling, if the settings say so.
+fn with_tool_calling(settings: &Settings, model: Arc<dyn LanguageModel>) -> Arc<dyn LanguageModel> {
+    let is_constrained = match settings.llm.tool_calling {
+        ToolCalling::Free => false,
+        ToolCalling::Constrained => true,
+        // Models that replace each other call tools in one way, and constrained tool calling is made
+        // for few and simple tools.
+        ToolCalling::Auto => {
+            let has_servers = settings.mcp.iter().any(|server| !server.disabled);
+            is_small_model(&model.id().name) && settings.fallback.is_empty() && !has_servers
+        }
+    };
+    match is_constrained && !model.capabilities().weak_tools {
+        true => Arc::new(ConstrainedModel::new(model)),
+        false => model,
+    }
 }
 
 /// Opens the model of a choice.

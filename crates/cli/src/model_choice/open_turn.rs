@@ -26,7 +26,9 @@ pub(crate) async fn open_original(
 ) -> Result<Arc<dyn LanguageModel>, String> {
     let id = id.ok_or("the model was not recorded")?;
     let opened = match Choice::parse(&id.to_string()) {
-        Ok(Choice::Vendor(provider, Some(name))) => vendor(settings, provider, &name).await,
+        Ok(Choice::Vendor(provider, Some(name))) => vendor(settings, provider, &name)
+            .await
+            .map(|model| super::with_tool_calling(settings, model)),
         #[cfg(feature = "embedded")]
         Ok(Choice::Embedded(Some(name))) => {
             crate::embedded::find_installed(settings, screen, &name)

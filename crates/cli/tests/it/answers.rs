@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use serde_json::json;
+
 use crate::harness::{Home, Run};
 
 const HELLO: &[&str] = &[r#"{"text": "Hello there.", "usage": {"input": 1200, "output": 80}}"#];
@@ -326,6 +328,35 @@ fn help_and_version_are_answers() {
         version.stdout,
         format!("adjutant {}\n", env!("CARGO_PKG_VERSION"))
     );
+}
+
+#[test]
+fn small_models_and_those_of_the_setting_call_tools_in_constrained_actions() {
+    let home = Home::new();
+    // Answers with an action, whatever is said.
+    let say = |name: &str, thing: &str| {
+        let actions = json!([{ "add_task": { "description": format!("Buy {thing}") } }]);
+        let model = home.script(&[
+            &json!({ "config": { "model": name } }).to_string(),
+            &json!({ "text": actions.to_string(), "repeat": true }).to_string(),
+        ]);
+        home.run(&["-m", &model, &format!("add buy {thing}")])
+            .succeeds();
+        home.tasks().len()
+    };
+    let set = |how: &str| home.config(&format!("[llm]\ntool_calling = \"{how}\"\n"));
+
+    assert_eq!(say("qwen2.5:1.5b", "milk"), 1);
+    // What looks like an action is text if any other model says it.
+    assert_eq!(say("qwen3:8b", "bread"), 1);
+    set("constrained");
+    assert_eq!(say("qwen3:8b", "salt"), 2);
+    set("free");
+    assert_eq!(say("qwen2.5:1.5b", "rice"), 2);
+    set("loose");
+    home.run(&["-m", "demo", "hello"])
+        .ends_with(3)
+        .says("llm.tool_calling must be auto or free or constrained");
 }
 
 #[test]

@@ -195,7 +195,8 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// Describes a successful call for the user, in one sentence or a list. Used where a model's
-    /// text about results cannot be trusted. Default: none, and the data is shown.
+    /// text about results cannot be trusted. Default: none, and the data is told by
+    /// [`result_in_words`](crate::result_in_words).
     fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
         let _ = (arguments, data);
         None

@@ -57,6 +57,7 @@ use crate::limits::TurnLimits;
 use crate::message::{Content, InvalidMessage, Message, Part};
 use crate::model::{GenerateResponse, Usage};
 use crate::recall_block;
+use crate::result_words::result_in_words;
 use crate::sent_at;
 use crate::summary::{Summary, TurnHistory};
 use crate::tool::{Arguments, ToolCall, ToolInvocation};
@@ -131,8 +132,16 @@ enum CallSummary {
 }
 
 impl CallSummary {
-    /// Returns the text where it is the answer.
+    /// Returns the text where it is the answer to a message.
     fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Data { data, .. } => Cow::Owned(result_in_words(data)),
+        }
+    }
+
+    /// Returns the text where it is the answer to a call by a program: data as JSON.
+    fn text_for_program(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
             Self::Data { data, .. } => Cow::Owned(data.to_string()),

@@ -41,7 +41,11 @@ impl Turn {
         match question.map(Ending::Ask).or(ending) {
             Some(ending) => self.end(ending),
             None if self.setup.style == ToolStyle::OneRound || self.setup.call.is_some() => {
-                let done: Vec<_> = self.summaries.iter().map(CallSummary::text).collect();
+                let text = match self.setup.call {
+                    Some(_) => CallSummary::text_for_program,
+                    None => CallSummary::text,
+                };
+                let done: Vec<_> = self.summaries.iter().map(text).collect();
                 self.conclude(done.join("\n"), None)
             }
             None if self.iterations >= self.setup.limits.tool_iterations_max => self.finish_at(

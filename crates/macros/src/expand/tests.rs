@@ -143,7 +143,7 @@ fn options() {
     refuses(
         quote!(readonly),
         expect![[
-            r#"there is no option `readonly`; there are read_only, destructive, idempotent, keyed, parallel, closed_world, name = "...", description = "...", timeout_secs = N, crate = path"#
+            r#"there is no option `readonly`; there are read_only, destructive, idempotent, keyed, parallel, closed_world, name = "...", description = "...", timeout_secs = N, describe = path, crate = path"#
         ]],
     );
     refuses(

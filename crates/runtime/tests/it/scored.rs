@@ -4,6 +4,7 @@ use adjutant_core::port::DeltaStream;
 use adjutant_core::{ActionKind, ActionScores, Language, Utterance};
 use adjutant_providers::scripted::text;
 use adjutant_runtime::RunContext;
+use adjutant_weak::ConstrainedModel;
 
 use super::*;
 
@@ -97,4 +98,45 @@ async fn what_the_scores_and_the_words_decide_needs_no_choice_of_the_model() {
 async fn a_model_that_cannot_score_is_asked_as_without_scores() {
     let asked = answered(None, "the car is washed").await;
     assert!(asked.starts_with("I did not understand that"), "{asked}");
+}
+
+#[tokio::test]
+async fn results_of_own_tools_are_told_in_words_and_not_as_json() {
+    let read_only = Annotations {
+        read_only: true,
+        ..Annotations::default()
+    };
+    let weather = || {
+        let parameters = json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        });
+        FunctionTool::new(
+            "get_weather",
+            "Weather of a city",
+            parameters,
+            |_, _| async { Ok(json!({"city": "Oslo", "weather": "sunny", "temperature_c": 21.0})) },
+        )
+        .unwrap()
+        .annotated(read_only)
+    };
+    let described = weather().described(|arguments, result| {
+        let degrees = &result["temperature_c"];
+        format!("{}: {degrees} degrees.", arguments["city"])
+    });
+    for (tool, expected) in [
+        (weather(), "City: Oslo, weather: sunny, temperature c: 21"),
+        (described, "\"Oslo\": 21.0 degrees."),
+    ] {
+        let answer = json!([{"get_weather": {"city": "Oslo"}}]).to_string();
+        let agent = Agent::builder("weather")
+            .instruction("Tell the weather.")
+            .model(ConstrainedModel::new(ScriptedModel::new([text(&answer)])))
+            .tool(tool)
+            .build()
+            .unwrap();
+        let response = agent.run("what is the weather in Oslo?").await.unwrap();
+        assert_eq!(response.decision.text, expected);
+    }
 }

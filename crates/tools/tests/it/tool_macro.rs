@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Annotations, Tool, ToolContext, ToolError};
+use adjutant_core::{Annotations, Arguments, Tool, ToolContext, ToolError};
 use adjutant_macros::tool;
 use serde_json::json;
 
@@ -151,6 +151,26 @@ async fn options_and_context() {
         caller.call("ana", "forget_note", json!({ "id": 7 })).await,
         Outcome::Done(json!({ "user": "ana", "id": 7 }), None)
     );
+}
+
+fn words_of_sum(arguments: &Arguments, sum: &serde_json::Value) -> String {
+    format!("{} and {} are {sum}.", arguments["a"], arguments["b"])
+}
+
+/// Adds two numbers.
+#[tool(crate = crate::tool_macro::facade, read_only, describe = words_of_sum)]
+async fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+#[test]
+fn a_result_is_described_by_the_function_that_the_tool_names() {
+    let arguments = json!({"a": 2, "b": 3}).as_object().unwrap().clone();
+    assert_eq!(
+        add.describe(&arguments, &json!(5)).as_deref(),
+        Some("2 and 3 are 5.")
+    );
+    assert_eq!(whoami.describe(&Arguments::new(), &json!("ana")), None);
 }
 
 /// Owns its context.

@@ -442,6 +442,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.database_url" => ("postgres://db/team", "\"postgres://db/team\""),
         "log.keep" => ("77d", "\"77d\""),
         "log.content" => ("redacted", "\"redacted\""),
+        "llm.tool_calling" => ("free", "\"free\""),
         _ => ("77s", "\"77s\""),
     }
 }
