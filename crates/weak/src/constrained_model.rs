@@ -37,7 +37,7 @@ pub struct ConstrainedModel<M> {
 }
 
 impl<M: LanguageModel> ConstrainedModel<M> {
-    /// Wraps a model.
+    /// Gives a model constrained tool calling; all else stays as it is.
     pub fn new(model: M) -> Self {
         let capabilities = Capabilities {
             weak_tools: true,

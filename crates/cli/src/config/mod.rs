@@ -221,7 +221,7 @@ settings! {
         /// Attempts of a failed model call after the first.
         #[setting("llm.retries", range = RETRIES, project, unset = "cloud 1, Ollama 3, embedded 0")]
         pub(crate) retries: Option<u32>,
-        /// How tools are called: "free" by the model itself, "constrained" in one round of actions
+        /// The way of calling tools: "free" by the model itself, "constrained" in one round of actions
         /// that fit a schema and the words of the message, "auto" in the second way by models whose
         /// name says that they have at most 3 billion parameters, if there is no `fallback` and no
         /// MCP server.
@@ -334,7 +334,7 @@ pub(crate) enum EditorKeys {
     Vi,
 }
 
-/// How a model calls tools.
+/// The way in which a model calls tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ToolCalling {
     /// Constrained for small models without fallbacks and MCP servers.
