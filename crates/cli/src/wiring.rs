@@ -101,7 +101,10 @@ pub(crate) fn agent_with(
     let instruction = instruction(settings, &built_in, about_servers)?;
     let mut tools = task_tools(tasks);
     if let Some(memory) = memory {
-        tools.extend(memory::tools_in_database(memory, weak || is_small(&*model)));
+        tools.extend(memory::tools_in_database(
+            memory,
+            weak || has_small_window(&*model),
+        ));
     }
     let tools = with_foreign(tools, foreign, &work);
     let policy = policy(settings, &names_of(&tools), servers)?;
@@ -143,7 +146,7 @@ pub(crate) fn diana(
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let owner = (settings.user_name != DEFAULT_USER_NAME).then_some(settings.user_name.as_str());
     let has_vault = user_memory.vault().is_some();
-    let of_memory = if weak || (is_small(&*model) && !has_vault) {
+    let of_memory = if weak || (has_small_window(&*model) && !has_vault) {
         memory::brief(user_memory, owner)
     } else {
         memory::tools(user_memory)
@@ -211,13 +214,13 @@ pub(crate) fn diana(
 
 /// Returns the part of the instruction about facts in the database.
 fn rules_of_facts(model: &dyn LanguageModel) -> &'static str {
-    match is_small(model) {
+    match has_small_window(model) {
         true => MEMORY_BRIEF,
         false => MEMORY,
     }
 }
 
-fn is_small(model: &dyn LanguageModel) -> bool {
+fn has_small_window(model: &dyn LanguageModel) -> bool {
     model.capabilities().context_window < SMALL_WINDOW
 }
 

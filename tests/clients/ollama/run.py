@@ -554,6 +554,30 @@ def a_long_conversation_in_a_small_window(home):
                 assert re.search(r"left out|summar", ended.err), f"nobody said that it was shortened: {ended.shown}"
 
 
+def tools_of_facts_are_short_in_a_small_window(home):
+    for size, is_short in [(4096, True), (32_768, False)]:
+        home.config(f"[ollama]\ncontext_size = {size}\n")
+        with ollama() as server:
+            home.run(*QWEN, "hello", host=server.address)
+            tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in server.bodies()[0]["tools"]}
+            assert {"remember", "recall", "forget"} <= set(tools), list(tools)
+            is_(list(tools["remember"]["properties"]) == ["fact"], is_short, f"{size} tokens:")
+
+
+def small_models_choose_from_actions(home):
+    milk = Answer('{"actions": [{"add_task": {"description": "Buy milk"}}]}')
+    with ollama(Model("qwen2.5:1.5b")) as server:
+        server.answers = [milk, Answer("Noted.")]
+        ended = home.run("-m", "ollama/qwen2.5:1.5b", "add buy milk", host=server.address)
+        says(ended, "Added", "Buy milk", where="out")
+        first = server.bodies()[0]
+        assert "tools" not in first and "actions" in first["format"]["properties"], first
+        home.config('[llm]\ntool_calling = "free"\n')
+        home.run("-m", "ollama/qwen2.5:1.5b", "add buy milk", host=server.address)
+        last = server.bodies()[-1]
+        assert "format" not in last and "add_task" in json.dumps(last["tools"]), last
+
+
 def every_request_has_a_window(home):
     with ollama() as server:
         server.answers = [Answer(calls=[ADD]), Answer("Noted.")]

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::harness::{Home, Run};
+use crate::harness::{Home, Run, arg};
 
 const HELLO: &[&str] = &[r#"{"text": "Hello there.", "usage": {"input": 1200, "output": 80}}"#];
 
@@ -353,6 +353,19 @@ fn small_models_and_those_of_the_setting_call_tools_in_constrained_actions() {
     assert_eq!(say("qwen3:8b", "salt"), 2);
     set("free");
     assert_eq!(say("qwen2.5:1.5b", "rice"), 2);
+    // By default nothing is taken away from a small model that constrained actions cannot do.
+    home.config("fallback = [\"demo\"]\n");
+    assert_eq!(say("qwen2.5:1.5b", "tea"), 2);
+    home.config("");
+    let schema = home.file("age.json", r#"{"type": "object", "required": ["age"]}"#);
+    let model = home.script(&[
+        r#"{"config": {"model": "qwen2.5:1.5b"}}"#,
+        r#"{"text": "{\"age\": 7}"}"#,
+    ]);
+    let run = home
+        .run(&["ask", "--schema", arg(&schema), "-m", &model, "who"])
+        .succeeds();
+    assert_eq!(run.stdout.trim(), r#"{"age": 7}"#);
     set("loose");
     home.run(&["-m", "demo", "hello"])
         .ends_with(3)

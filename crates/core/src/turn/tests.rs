@@ -350,17 +350,21 @@ fn a_failed_tool_is_said_even_if_the_model_calls_it_a_success() {
     );
 }
 
-#[test]
-fn what_was_done_weighs_more_than_a_question_behind_it() {
+/// A tool that only reads.
+fn look() -> ToolDefinition {
     let read_only = Annotations {
         read_only: true,
         ..Annotations::default()
     };
-    let look = ToolDefinition::new("look", "Looks.", json!({"type": "object"}))
+    ToolDefinition::new("look", "Looks.", json!({"type": "object"}))
         .unwrap()
-        .annotated(read_only);
+        .annotated(read_only)
+}
+
+#[test]
+fn what_was_done_weighs_more_than_a_question_behind_it() {
     let mut setup = setup();
-    setup.tools = setup.tools.with([look]);
+    setup.tools = setup.tools.with([look()]);
     let unknown = || CallEnd::Refused {
         refusal: Refusal::UnknownTool,
         message: "no such tool".to_owned(),

@@ -181,7 +181,7 @@ async fn the_last_of_several_moves_is_the_home() {
 }
 
 #[tokio::test]
-async fn what_announces_a_correction_is_not_stored() {
+async fn words_that_announce_a_correction_are_not_stored() {
     for (text, stored) in [
         ("No, my cat is called Lina", "My cat is called Lina"),
         ("Actually, I like black tea", "I like black tea"),

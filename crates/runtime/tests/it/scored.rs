@@ -2,6 +2,7 @@
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{ActionKind, ActionScores, Language, Utterance};
+use adjutant_providers::FallbackModel;
 use adjutant_providers::scripted::text;
 use adjutant_runtime::RunContext;
 use adjutant_weak::ConstrainedModel;
@@ -52,17 +53,25 @@ impl LanguageModel for Scoring {
 /// Adds two tasks, then says `message`; the model answers with an empty list of actions. Returns the
 /// answer.
 async fn answered(scores: Option<ActionScores>, message: &str) -> String {
+    answered_by(scoring(scores), message).await
+}
+
+fn scoring(scores: Option<ActionScores>) -> Scoring {
     let model = ScriptedModel::new([text("[]")]);
     let capabilities = Capabilities {
         weak_tools: true,
         ..model.capabilities().clone()
     };
+    Scoring {
+        inner: model.with_capabilities(capabilities),
+        scores,
+    }
+}
+
+async fn answered_by(model: impl LanguageModel, message: &str) -> String {
     let tasks = Arc::new(InMemory::new());
     let agent = Agent::builder("adjutant")
-        .model(Scoring {
-            inner: model.with_capabilities(capabilities),
-            scores,
-        })
+        .model(model)
         .instruction("Keep the list.")
         .tools(task_tools(tasks.clone()))
         .journal(tasks.clone(), "test")
@@ -83,7 +92,7 @@ async fn answered(scores: Option<ActionScores>, message: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_the_scores_and_the_words_decide_needs_no_choice_of_the_model() {
+async fn an_action_decided_by_scores_and_words_needs_no_choice_of_the_model() {
     let done = ActionScores::new(Language::English).with(ActionKind::Complete, 0.9);
     assert!(
         answered(Some(done), "the car is washed")
@@ -92,6 +101,23 @@ async fn what_the_scores_and_the_words_decide_needs_no_choice_of_the_model() {
     );
     let question = answered(Some(done), "the piano is tuned").await;
     assert!(question.starts_with("Which task do you mean"), "{question}");
+}
+
+#[tokio::test]
+async fn models_around_a_model_pass_its_scores_on() {
+    let scores = || {
+        let done = ActionScores::new(Language::English).with(ActionKind::Complete, 0.9);
+        scoring(Some(done))
+    };
+    let fallback = FallbackModel::new(Arc::new(scores()), vec![Arc::new(scoring(None))]).unwrap();
+    let constrained = ConstrainedModel::new(scores());
+    for answer in [
+        answered_by(fallback, "the car is washed").await,
+        answered_by(constrained, "the car is washed").await,
+    ] {
+        assert!(answer.contains("Wash the car"), "{answer}");
+        assert!(answer.starts_with("Completed"), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -143,7 +143,7 @@ fn several_entities_of_one_message_are_several_calls() {
 }
 
 #[test]
-fn what_was_just_said_is_meant_by_pronouns_and_positions() {
+fn pronouns_and_positions_mean_tasks_of_the_last_exchange() {
     let list = &["Feed the rabbits", "Wash the car", "Bake bread"];
     for (before, message, becomes) in [
         (
@@ -197,7 +197,7 @@ fn numbers_inside_of_labels_are_words() {
 }
 
 #[test]
-fn what_fits_nothing_or_is_done_already_is_asked_about() {
+fn names_that_fit_no_open_task_are_asked_about() {
     let list = &["Feed the rabbits", "Wash the car*"];
     let unnamed = "ask_user Which task do you mean: 1. Feed the rabbits, or another one?";
     for message in ["the piano is tuned", "the car is washed", "fed the hens"] {

@@ -324,7 +324,7 @@ new     c5 of -; model n
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_saved_run_is_read_again() {
         let written = results("m", &[&[Right], &[WrongChange, Missed]]);
         let text = serde_json::to_string(&written).expect("JSON");
         assert_eq!(Results::parse(&text), Ok(written));

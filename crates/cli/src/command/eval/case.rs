@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_hold_is_an_error() {
+    fn an_expectation_that_can_never_hold_is_an_error() {
         let bad = |expect: &str, reason: &str| {
             let tasks = r#"["Feed the owl",{"description":"Brush the goat","completed":true}]"#;
             check_bad(

@@ -4,16 +4,9 @@ use super::*;
 
 /// A turn that checks its texts, with a tool that only reads.
 fn checked() -> TurnSetup {
-    let read_only = Annotations {
-        read_only: true,
-        ..Annotations::default()
-    };
-    let look = ToolDefinition::new("look", "Looks.", json!({"type": "object"}))
-        .unwrap()
-        .annotated(read_only);
     TurnSetup {
         claims_change: Some(|text| text.contains("I added")),
-        tools: setup().tools.with([look]),
+        tools: setup().tools.with([look()]),
         ..setup()
     }
 }
