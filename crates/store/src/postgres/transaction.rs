@@ -147,6 +147,12 @@ impl Connection for Transaction {
             .map(drop)
     }
 
+    async fn may_compute(&mut self) -> Result<(), Failure> {
+        self.execute("SET LOCAL idle_in_transaction_session_timeout = 60000", &[])
+            .await
+            .map(drop)
+    }
+
     fn undo(&mut self) {
         self.is_undone = true;
     }

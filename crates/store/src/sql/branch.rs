@@ -228,6 +228,8 @@ pub(super) async fn move_to_heir<C: Connection>(
         values![conversation, heir, until],
     )
     .await?;
+    // The texts of all common turns are searched, which takes a busy machine more than a second.
+    tx.may_compute().await?;
     let mut references = References::default();
     for statement in MOVED {
         for columns in tx
