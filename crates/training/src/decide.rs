@@ -29,8 +29,9 @@ struct Scored {
 }
 
 /// The outcome of a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Verdict {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Verdict {
+    #[default]
     Right,
     Asked,
     Missed,
@@ -38,7 +39,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    const ALL: [(Self, &'static str); 4] = [
+    pub(crate) const ALL: [(Self, &'static str); 4] = [
         (Self::Right, "right"),
         (Self::Asked, "asked"),
         (Self::Missed, "missed"),
@@ -46,31 +47,79 @@ impl Verdict {
     ];
 }
 
-/// Prints the shares of the verdicts, by class and language: with the scores of a file, or with the
-/// right actions given.
+/// The sentences with what they are judged by.
+pub(crate) struct Evaluation {
+    /// Each with the tasks of its list.
+    pub(crate) lines: Vec<(Line, Vec<String>)>,
+    tools: Vec<ToolDefinition>,
+    /// The scores of sentences, if they are read from a file.
+    known: Option<BTreeMap<String, ActionScores>>,
+}
+
+impl Evaluation {
+    /// Reads the sentences, and the scores of a file: without one the right actions are given.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn new(root: &Path, scores: Option<&Path>) -> Result<Self, String> {
+        let known = scores.map(read_scores).transpose()?;
+        let mut lines = sentences::lines(&root.join("evals/sentences"))?;
+        if let Some(known) = &known {
+            lines.retain(|(line, _)| known.contains_key(&line.id));
+        }
+        Ok(Self {
+            lines,
+            tools: tools()?,
+            known,
+        })
+    }
+
+    /// Returns the verdict of every sentence, with the answer that it is of.
+    ///
+    /// # Errors
+    /// A sentence of no language or kind of action.
+    pub(crate) fn judged(&self, weak: &WeakTools) -> Result<Vec<Judged>, String> {
+        let judged = |(line, tasks): &(Line, Vec<String>)| {
+            let known = self.known.as_ref().and_then(|known| known.get(&line.id));
+            let scores = known.map_or_else(|| given(line), |scores| Ok(*scores))?;
+            best(weak, line, tasks, &self.tools, scores)
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = self.lines.len().div_ceil(threads).max(1);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = (self.lines.chunks(share))
+                .map(|lines| scope.spawn(move || lines.iter().map(judged).collect::<Vec<_>>()))
+                .collect();
+            parts
+                .into_iter()
+                .flat_map(|part| part.join().unwrap_or_default())
+                .collect()
+        })
+    }
+}
+
+/// Returns the scores of a sentence if the right actions are known.
+fn given(line: &Line) -> Result<ActionScores, String> {
+    let scores = ActionScores::new(sentences::language(line)?);
+    let kinds = sentences::kinds(&line.actions)?.into_iter();
+    Ok(kinds.fold(scores, |scores, kind| scores.with(kind, GIVEN)))
+}
+
+/// A verdict with the answer that it is of.
+pub(crate) type Judged = (Verdict, GenerateResponse);
+
+/// Prints the shares of the verdicts, by class and language.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// Those of [`Evaluation`].
 pub(crate) fn run(root: &Path, scores: Option<&Path>) -> Result<(), String> {
-    let known = scores.map(read_scores).transpose()?;
-    let tools = tools()?;
+    let evaluation = Evaluation::new(root, scores)?;
+    let judged = evaluation.judged(&WeakTools::new())?;
     let mut counts: BTreeMap<(String, Verdict), usize> = BTreeMap::new();
-    for (line, tasks) in sentences::lines(&root.join("evals/sentences"))? {
-        let language = sentences::language(&line)?;
-        let scores = match &known {
-            Some(known) => match known.get(&line.id) {
-                Some(scores) => *scores,
-                None => continue,
-            },
-            None => sentences::kinds(&line.actions)?
-                .into_iter()
-                .fold(ActionScores::new(language), |scores, kind| {
-                    scores.with(kind, GIVEN)
-                }),
-        };
-        let verdict = best_verdict(&line, &tasks, &tools, scores)?;
-        for group in ["all".to_owned(), format!("class {}", line.class), line.lang] {
-            *counts.entry((group, verdict)).or_default() += 1;
+    for ((line, _), (verdict, _)) in evaluation.lines.iter().zip(&judged) {
+        let class = format!("class {}", line.class);
+        for group in ["all".to_owned(), class, line.lang.clone()] {
+            *counts.entry((group, *verdict)).or_default() += 1;
         }
     }
     let mut groups: Vec<&String> = counts.keys().map(|(group, _)| group).collect();
@@ -92,6 +141,41 @@ pub(crate) fn run(root: &Path, scores: Option<&Path>) -> Result<(), String> {
             print!("  {share:>10.1} %");
         }
         println!();
+    }
+    Ok(())
+}
+
+/// Prints the sentences of a class that are not right, with the right actions given: the verdict,
+/// what is right, and what the words lead to.
+///
+/// # Errors
+/// Those of [`Evaluation`].
+pub(crate) fn misses(root: &Path, class: &str) -> Result<(), String> {
+    let evaluation = Evaluation::new(root, None)?;
+    let judged = evaluation.judged(&WeakTools::new())?;
+    for ((line, tasks), (verdict, response)) in evaluation.lines.iter().zip(&judged) {
+        if line.class != class || *verdict == Verdict::Right {
+            continue;
+        }
+        let name = Verdict::ALL.iter().find(|(known, _)| known == verdict);
+        let (_, name) = name.copied().unwrap_or_default();
+        println!("{name}, {}, {}: {}", line.id, line.lang, line.say);
+        for (speaker, text) in &line.history {
+            println!("    {speaker}: {text}");
+        }
+        println!("    tasks: {}", tasks.join(" | "));
+        let right = sentences::right(line).into_iter().map(Value::from);
+        let right: Vec<String> = right.map(|right| right.to_string()).collect();
+        println!("    right: {}", right.join(" or "));
+        for part in &response.parts {
+            match &part.content {
+                Content::ToolCall(call) => {
+                    println!("    is: {} {}", call.name, json!(call.arguments));
+                }
+                Content::Text { text } => println!("    is: {text}"),
+                _ => {}
+            }
+        }
     }
     Ok(())
 }
@@ -158,13 +242,14 @@ fn tools() -> Result<Vec<ToolDefinition>, String> {
     .collect()
 }
 
-/// Returns the verdict of a sentence, for the best of the answers that are right.
-fn best_verdict(
+/// Returns the verdict of a sentence for the best of the answers that are right.
+fn best(
+    weak: &WeakTools,
     line: &Line,
     tasks: &[String],
     tools: &[ToolDefinition],
     scores: ActionScores,
-) -> Result<Verdict, String> {
+) -> Result<Judged, String> {
     let references: Vec<Reference> = tasks
         .iter()
         .enumerate()
@@ -177,19 +262,19 @@ fn best_verdict(
         .collect();
     let mut request = GenerateRequest::new(messages(line)?);
     request.tools = tools.to_vec().into();
-    let weak = WeakTools::new();
     let encoded = weak.encode(&request, &references, Some(&scores));
     let schema = encoded.response_schema.unwrap_or_default();
-    let verdict = |right: &Vec<Value>| {
+    let judged = |right: &Vec<Value>| {
         let answer = Value::from(chosen(&schema, right)).to_string();
         let decoded = weak.decode(response(answer)?, &request, &references, Some(&scores));
-        Ok(judge(&decoded, right))
+        Ok((judge(&decoded, right), decoded))
     };
-    let verdicts = sentences::right(line)
+    let judged = sentences::right(line)
         .iter()
-        .map(verdict)
+        .map(judged)
         .collect::<Result<Vec<_>, String>>()?;
-    Ok(verdicts.into_iter().min().unwrap_or(Verdict::Missed))
+    let best = judged.into_iter().min_by_key(|(verdict, _)| *verdict);
+    best.ok_or_else(|| format!("{}: nothing is right", line.id))
 }
 
 fn messages(line: &Line) -> Result<Vec<Message>, String> {

@@ -3,6 +3,8 @@
 //! ```text
 //! cargo run --release -p adjutant-training -- words
 //! cargo run --release -p adjutant-training -- decide [SCORES.jsonl]
+//! cargo run --release -p adjutant-training -- decide --misses CLASS
+//! cargo run --release -p adjutant-training -- ablate
 //! cargo run --release -p adjutant-training -- prompt MODEL.gguf
 //! cargo run --release -p adjutant-training -- MODEL.gguf [--continue CLASS]
 //! ```
@@ -14,12 +16,15 @@
 //! `target/action-scores.jsonl`.
 //!
 //! `decide` prints what the scores of such a file and the words of the sentences lead to together;
-//! without a file, the right actions are given. `prompt` prints the tokens of the task assistant's
+//! without a file, the right actions are given. With `--misses` it prints the sentences of a class
+//! that are not right. `ablate` prints by how many sentences the figures change without each word
+//! list. `prompt` prints the tokens of the task assistant's
 //! constant prompt, for messages with scores and for others.
 //!
 //! With `--continue`, the fit begins with the classifier that is built in and stays near it: the
 //! sentences are those of a new class, and a sample of all others. It takes a fraction of the time.
 
+mod ablate;
 mod decide;
 mod fit;
 mod measure;
@@ -59,6 +64,8 @@ fn main() -> ExitCode {
 const USAGE: &str = "\
 usage: train-actions words
        train-actions decide [SCORES.jsonl]
+       train-actions decide --misses CLASS
+       train-actions ablate
        train-actions prompt MODEL.gguf
        train-actions MODEL.gguf [--continue CLASS]";
 
@@ -69,6 +76,8 @@ fn run() -> Result<(), String> {
     let sentences = sentences::read(&root.join("evals/sentences"))?;
     match arguments[..] {
         ["prompt", model] => prompt::count(&root, Path::new(model)),
+        ["ablate"] => ablate::run(&root),
+        ["decide", "--misses", class] => decide::misses(&root, class),
         ["decide"] => decide::run(&root, None),
         ["decide", scores] => decide::run(&root, Some(Path::new(scores))),
         ["words"] => words(&root, &sentences),

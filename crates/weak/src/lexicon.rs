@@ -3,6 +3,9 @@
 //! The scores say what is asked for, in any words; the lists only find references to entities and
 //! the limits of texts.
 
+#[cfg(feature = "ablation")]
+mod ablation; // lexicons without one of their lists
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -12,53 +15,36 @@ use serde::Deserialize;
 use super::language::{PhraseList, WordList};
 use super::words::{is_number, words};
 
-// Each is parsed once, with the first message in its language.
-static LEXICONS: [(Language, LazyLock<Lexicon>); 5] = [
+const FILES: [(Language, &str); 5] = [
     (
         Language::English,
-        LazyLock::new(|| {
-            parse(
-                Language::English,
-                include_str!("../languages/lexicon/en.json"),
-            )
-        }),
+        include_str!("../languages/lexicon/en.json"),
     ),
     (
         Language::German,
-        LazyLock::new(|| {
-            parse(
-                Language::German,
-                include_str!("../languages/lexicon/de.json"),
-            )
-        }),
+        include_str!("../languages/lexicon/de.json"),
     ),
     (
         Language::French,
-        LazyLock::new(|| {
-            parse(
-                Language::French,
-                include_str!("../languages/lexicon/fr.json"),
-            )
-        }),
+        include_str!("../languages/lexicon/fr.json"),
     ),
     (
         Language::Spanish,
-        LazyLock::new(|| {
-            parse(
-                Language::Spanish,
-                include_str!("../languages/lexicon/es.json"),
-            )
-        }),
+        include_str!("../languages/lexicon/es.json"),
     ),
     (
         Language::Portuguese,
-        LazyLock::new(|| {
-            parse(
-                Language::Portuguese,
-                include_str!("../languages/lexicon/pt.json"),
-            )
-        }),
+        include_str!("../languages/lexicon/pt.json"),
     ),
+];
+
+// Each is parsed once, with the first message in its language.
+static LEXICONS: [(Language, LazyLock<Lexicon>); 5] = [
+    (FILES[0].0, LazyLock::new(|| parse(FILES[0].0, FILES[0].1))),
+    (FILES[1].0, LazyLock::new(|| parse(FILES[1].0, FILES[1].1))),
+    (FILES[2].0, LazyLock::new(|| parse(FILES[2].0, FILES[2].1))),
+    (FILES[3].0, LazyLock::new(|| parse(FILES[3].0, FILES[3].1))),
+    (FILES[4].0, LazyLock::new(|| parse(FILES[4].0, FILES[4].1))),
 ];
 
 /// Returns the words of a language, of English for one without a file.
@@ -67,22 +53,31 @@ pub(crate) fn lexicon(language: Language) -> &'static Lexicon {
     &of.unwrap_or(&LEXICONS[0]).1
 }
 
+/// The lexicons that messages are read by: the built-in ones, unless others are measured
+/// (`ablation`).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lexicons {
+    others: Option<&'static [Lexicon]>,
+}
+
+impl Lexicons {
+    /// Returns the words of a language, of English for one without a lexicon.
+    pub(crate) fn of(self, language: Language) -> &'static Lexicon {
+        let other = self.others.and_then(|others| {
+            let of = others.iter().find(|other| other.language == language);
+            of.or(others.first())
+        });
+        other.unwrap_or_else(|| lexicon(language))
+    }
+}
+
 #[expect(
     clippy::expect_used,
     reason = "the files are compiled in, and a test parses each"
 )]
 fn parse(language: Language, text: &str) -> Lexicon {
-    let mut lexicon: Lexicon = serde_json::from_str(text).expect("valid word lists");
-    lexicon.language = language;
-    // A phrase has the words that a message is split into: "s'il te plaît" has four.
-    let split = |word: &str| -> Vec<String> {
-        let words = words(word).into_iter();
-        words.map(|word| word.folded).collect()
-    };
-    for phrases in lexicon.phrases() {
-        phrases.split_by(split);
-    }
-    lexicon
+    let lexicon: Lexicon = serde_json::from_str(text).expect("valid word lists");
+    lexicon.prepared(language)
 }
 
 /// The lists of one language, in lower case and without diacritics.
@@ -123,6 +118,19 @@ pub(crate) struct Lexicon {
 }
 
 impl Lexicon {
+    fn prepared(mut self, language: Language) -> Self {
+        self.language = language;
+        // A phrase has the words that a message is split into: "s'il te plaît" has four.
+        let split = |word: &str| -> Vec<String> {
+            let words = words(word).into_iter();
+            words.map(|word| word.folded).collect()
+        };
+        for phrases in self.phrases() {
+            phrases.split_by(split);
+        }
+        self
+    }
+
     fn phrases(&mut self) -> [&mut PhraseList; 12] {
         [
             &mut self.all,
@@ -193,28 +201,7 @@ mod tests {
 
     #[test]
     fn every_list_is_explained_sorted_and_folded() {
-        for (language, text) in [
-            (
-                Language::English,
-                include_str!("../languages/lexicon/en.json"),
-            ),
-            (
-                Language::German,
-                include_str!("../languages/lexicon/de.json"),
-            ),
-            (
-                Language::French,
-                include_str!("../languages/lexicon/fr.json"),
-            ),
-            (
-                Language::Spanish,
-                include_str!("../languages/lexicon/es.json"),
-            ),
-            (
-                Language::Portuguese,
-                include_str!("../languages/lexicon/pt.json"),
-            ),
-        ] {
+        for (language, text) in FILES {
             assert!(lexicon(language).stop_words.iter().count() > 100);
             let lists: BTreeMap<String, Raw> = serde_json::from_str(text).unwrap();
             for (name, Raw { about, words }) in lists {

@@ -77,6 +77,7 @@ pub struct WeakTools {
     on_demand: Vec<Examples>,
     /// Examples for messages whose actions were scored.
     scored: Option<Examples>,
+    lexicons: lexicon::Lexicons,
 }
 
 impl WeakTools {
@@ -149,7 +150,8 @@ impl WeakTools {
     ) -> GenerateRequest {
         let dialogue = Dialogue::from_messages(&request.messages);
         let tools = offered(request);
-        let scored = scores.and_then(|scores| Scored::new(&dialogue, references, &tools, *scores));
+        let scored = scores
+            .and_then(|scores| Scored::new(&dialogue, references, &tools, *scores, self.lexicons));
         let is_on_demand = |tool: &&ToolDefinition| {
             self.on_demand
                 .iter()
@@ -211,7 +213,8 @@ impl WeakTools {
     ) -> GenerateResponse {
         let dialogue = Dialogue::from_messages(&request.messages);
         let tools = offered(request);
-        let scored = scores.and_then(|scores| Scored::new(&dialogue, references, &tools, *scores));
+        let scored = scores
+            .and_then(|scores| Scored::new(&dialogue, references, &tools, *scores, self.lexicons));
         answer::decode(response, &dialogue, references, &tools, scored.as_ref())
     }
 }

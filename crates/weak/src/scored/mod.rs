@@ -19,7 +19,7 @@ use super::analysis;
 use super::clarification::Clarification;
 use super::dialogue::Dialogue;
 use super::false_claim::claims_understanding;
-use super::lexicon::{is_content, lexicon};
+use super::lexicon::{Lexicon, Lexicons, is_content};
 use super::sentences::sentence;
 use super::speech::SpeechActs;
 use super::tool_kind::{ToolKind, Verbatim, tool_kind};
@@ -89,6 +89,7 @@ pub(super) enum Decision<'a> {
 /// A message with its scores, tools and entities.
 pub(super) struct Scored<'a> {
     dialogue: &'a Dialogue,
+    lexicon: &'static Lexicon,
     scores: ActionScores,
     tools: Vec<(ActionKind, &'a ToolDefinition)>,
     pub(super) entities: Vec<&'a Reference>,
@@ -105,6 +106,7 @@ impl<'a> Scored<'a> {
         references: &'a [Reference],
         tools: &[&'a ToolDefinition],
         scores: ActionScores,
+        lexicons: Lexicons,
     ) -> Option<Self> {
         let mut kinds: Vec<(ActionKind, &'a ToolDefinition)> = Vec::new();
         for tool in tools {
@@ -123,7 +125,8 @@ impl<'a> Scored<'a> {
             .iter()
             .filter(|entity| entity.kind == *kind)
             .collect();
-        let targets = Reader::new(dialogue, &entities, lexicon(scores.language())).targets();
+        let lexicon = lexicons.of(scores.language());
+        let targets = Reader::new(dialogue, &entities, lexicon).targets();
         let speech = SpeechActs::from_dialogue(dialogue);
         let by_words = WordClassifier::built_in().scores(&dialogue.message);
         // Facts are told in any words, of which the model knows more.
@@ -135,6 +138,7 @@ impl<'a> Scored<'a> {
         let scores = with_orders(scores.mixed_with(&by_words, share), &speech);
         Some(Self {
             dialogue,
+            lexicon,
             scores,
             tools: kinds,
             entities,
@@ -212,7 +216,7 @@ impl<'a> Scored<'a> {
             };
         }
         // Further actions need a clause of their own.
-        let in_clauses = orders::in_clauses(&self.dialogue.message, lexicon(self.language()));
+        let in_clauses = orders::in_clauses(&self.dialogue.message, self.lexicon);
         let least = |kind: ActionKind| match in_clauses.contains(&kind) {
             true => ALSO_ACTED,
             false => ACTED,
@@ -275,7 +279,7 @@ impl<'a> Scored<'a> {
     }
 
     fn orders(&self, wanted: &[ActionKind]) -> Orders {
-        Orders::new(&self.dialogue.message, wanted, lexicon(self.language()))
+        Orders::new(&self.dialogue.message, wanted, self.lexicon)
     }
 
     /// Returns kinds of actions without the creation of an entity whose text is the new text of
@@ -412,7 +416,7 @@ impl<'a> Scored<'a> {
         tool: &'a ToolDefinition,
         orders: &Orders,
     ) -> Result<Vec<String>, Clarification<'a>> {
-        let lexicon = lexicon(self.language());
+        let lexicon = self.lexicon;
         let quotes = texts::quoted(&self.dialogue.message);
         let says = |text: &str| {
             quotes.iter().any(|quote| quote == text)
@@ -492,12 +496,7 @@ impl<'a> Scored<'a> {
             .map(|byte| byte - start)
             .collect();
         let label = &self.entities[entity].label;
-        reworded::candidates(
-            &message[start..end],
-            label,
-            &mentioned,
-            lexicon(self.language()),
-        )
+        reworded::candidates(&message[start..end], label, &mentioned, self.lexicon)
     }
 
     /// Returns the calls of a tool that takes the person's own text.
@@ -525,10 +524,9 @@ impl<'a> Scored<'a> {
         let quoted = quoted.as_ref().map(|quoted| quoted.texts.clone());
         let mut texts = quoted.unwrap_or_default();
         if texts.is_empty() {
-            let lexicon = lexicon(self.language());
             let own = words(&self.dialogue.message)
                 .iter()
-                .any(|word| is_content(&word.folded, lexicon));
+                .any(|word| is_content(&word.folded, self.lexicon));
             if !own {
                 let earlier = self.dialogue.user_before.clone();
                 let earlier =
@@ -583,7 +581,7 @@ impl<'a> Scored<'a> {
             && self.scores.of(ActionKind::Create) >= self.scores.of(ActionKind::Complete)
             && self.targets.names_others
         {
-            let texts = texts::candidates(&self.dialogue.message, lexicon(self.language()));
+            let texts = texts::candidates(&self.dialogue.message, self.lexicon);
             if let [only] = &texts[..] {
                 return Decision::Ask(Clarification::Sure {
                     tool,
