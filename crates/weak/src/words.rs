@@ -190,12 +190,14 @@ fn shared_pairs(a: &str, b: &str) -> f32 {
     2.0 * common as f32 / all.max(1) as f32
 }
 
+/// Separable prefixes of German verbs, and none.
+const PREFIXES: [&str; 18] = [
+    "", "ab", "an", "auf", "aus", "bei", "ein", "fest", "heim", "her", "hin", "los", "mit", "nach",
+    "um", "vor", "weg", "zu",
+];
+
 /// Removes the "ge" of a German participle, also behind a separable prefix: "eingekauft".
 fn without_ge(word: &str) -> String {
-    const PREFIXES: [&str; 18] = [
-        "", "ab", "an", "auf", "aus", "bei", "ein", "fest", "heim", "her", "hin", "los", "mit",
-        "nach", "um", "vor", "weg", "zu",
-    ];
     PREFIXES
         .iter()
         .find_map(|prefix| {
@@ -203,6 +205,15 @@ fn without_ge(word: &str) -> String {
             (rest.len() >= 3).then(|| format!("{prefix}{rest}"))
         })
         .unwrap_or_else(|| word.to_owned())
+}
+
+/// Removes the "zu" behind the separable prefix of a German infinitive: "einzukaufen".
+pub(crate) fn without_zu(word: &str) -> Option<String> {
+    PREFIXES.iter().find_map(|prefix| {
+        let rest = word.strip_prefix(prefix)?.strip_prefix("zu")?;
+        let is_verb = !prefix.is_empty() && is_infinitive(rest, Language::German);
+        is_verb.then(|| format!("{prefix}{rest}"))
+    })
 }
 
 /// Returns true if a word ends like an infinitive. English ones have no ending of their own, so none

@@ -21,10 +21,28 @@ pub(super) fn correction(
         let next = words.get(at + 1).map_or(message.len(), |next| next.start);
         marks(words[at - 1].end, words[at].start) && marks(words[at].end, next)
     };
+    // "On Monday no Tuesday" and "30, no 50": it stands between two of a kind.
+    let is_between = |at: usize| {
+        let both = |is: &dyn Fn(&str) -> bool| {
+            let next = words.get(at + 1);
+            is(&words[at - 1].folded) && next.is_some_and(|next| is(&next.folded))
+        };
+        both(&is_number) || both(&|word| lexicon.when.has(word))
+    };
     let single = (1..words.len())
-        .filter(|at| lexicon.retractions.has(&words[*at].folded) && is_marked(*at))
+        .filter(|at| lexicon.retractions.has(&words[*at].folded))
+        .filter(|at| is_marked(*at) || is_between(*at))
         .map(|at| (at, at + 1));
     phrases.chain(single).max_by_key(|(_, behind)| *behind)
+}
+
+/// Returns the place behind the correction that a message begins with.
+pub(super) fn first_correction(words: &[Word], lexicon: &Lexicon) -> Option<usize> {
+    let phrases = lexicon.corrections.iter();
+    let behind = phrases
+        .filter_map(|phrase| stands_exactly_at(words, 0, phrase))
+        .max();
+    behind.filter(|behind| *behind < words.len())
 }
 
 /// Returns the words that a correction leaves: those behind it, or the last ones in front of it if
@@ -67,8 +85,10 @@ pub(super) fn clauses(message: &str, words: &[Word], lexicon: &Lexicon) -> Vec<u
             let splits = [
                 ',', ';', '.', '!', '?', ':', '\n', '\u{2013}', '\u{2014}', '(', '&', '+', '/',
             ];
-            let joins =
-                lexicon.connectors.has(&word.folded) && !lexicon.negations.has(&word.folded);
+            // "The tax is still open": a word that says what is left to do begins no other clause.
+            let joins = lexicon.connectors.has(&word.folded)
+                && !lexicon.negations.has(&word.folded)
+                && !lexicon.pending.has(&word.folded);
             if between.contains(splits) || joins || lexicon.contrasts.has(&word.folded) {
                 clause += 1;
             }

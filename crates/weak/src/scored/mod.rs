@@ -317,6 +317,11 @@ impl<'a> Scored<'a> {
             let place = self.targets.place_of(*entity);
             place.is_none_or(|byte| orders.kind_at(byte).is_none_or(|of| of == kind))
         });
+        // "Make it Friday": a change that names none is of what was just spoken of.
+        let names_none = named.is_empty() && self.targets.doubtful.is_empty();
+        if kind == ActionKind::Reword && names_none && self.targets.unknown.is_none() {
+            named.extend(self.targets.mentioned);
+        }
         if kind == ActionKind::Reword && named.len() > 1 {
             // The words of a new text may name another entity: "rename 3 to call Anna, not Ben".
             let numbered = &self.targets.numbered;
@@ -354,11 +359,12 @@ impl<'a> Scored<'a> {
     /// Returns the entities that an action is for.
     fn named(&self, kind: ActionKind) -> Vec<usize> {
         let mut named = self.targets.named.clone();
-        // "Not the blue one, only the green one". All of an order may be a negation: "I do not
-        // need the rent any more".
-        if named
-            .iter()
-            .any(|entity| !self.targets.negated.contains(entity))
+        // "Not the blue one, only the green one". All of an order may be a negation, but no
+        // completion: "I do not need the rent any more".
+        if kind == ActionKind::Complete && self.targets.only_negated
+            || named
+                .iter()
+                .any(|entity| !self.targets.negated.contains(entity))
         {
             named.retain(|entity| !self.targets.negated.contains(entity));
         }
@@ -430,6 +436,7 @@ impl<'a> Scored<'a> {
             .collect();
         texts.retain(|text| says(text));
         self.leave_to_others(&mut texts);
+        texts.extend(self.taken_away());
         // "Yes" to a question is about the text of the question.
         if !self.targets.names_others && texts.is_empty() {
             let earlier = [&self.dialogue.assistant_before, &self.dialogue.user_before];
@@ -460,6 +467,19 @@ impl<'a> Scored<'a> {
             });
         }
         Ok(texts)
+    }
+
+    /// Returns the text that the assistant's last message names and no entity has, if the message
+    /// points at it: "no, put it back".
+    fn taken_away(&self) -> Option<String> {
+        let before = self.dialogue.assistant_before.as_deref()?;
+        let quotes = texts::quoted(before);
+        let [only] = &quotes[..] else { return None };
+        let is_known = (self.entities.iter()).any(|entity| fold(&entity.label) == fold(only));
+        let points = words(&self.dialogue.message)
+            .iter()
+            .any(|word| self.lexicon.pronouns.has(&word.folded));
+        (points && !is_known).then(|| only.clone())
     }
 
     /// Removes texts that are facts or diary entries of the message.

@@ -6,9 +6,9 @@ use std::ops::Range;
 use adjutant_core::{ActionKind, ActionScores};
 
 use super::clauses::clauses;
-use crate::lexicon::Lexicon;
+use crate::lexicon::{Lexicon, is_content};
 use crate::word_classifier::WordClassifier;
-use crate::words::words;
+use crate::words::{is_number, words};
 
 /// Evidence, as a difference of logarithms, by which a clause has to ask for another kind of action
 /// than the one before it: "delete the milk, the bread and add tea".
@@ -36,7 +36,7 @@ impl Orders {
             return Self { clauses };
         }
         let ranges = ranges(message, lexicon);
-        let evidence: Vec<Vec<f32>> = ranges
+        let mut evidence: Vec<Vec<f32>> = ranges
             .iter()
             .map(|range| {
                 let scores = WordClassifier::built_in().scores(&message[range.clone()]);
@@ -46,6 +46,18 @@ impl Orders {
                     .collect()
             })
             .collect();
+        // "The climbing is cancelled, get rid": what names nothing is about the clause before it.
+        for at in (1..ranges.len()).rev() {
+            let kind =
+                (0..wanted.len()).max_by(|a, b| evidence[at][*a].total_cmp(&evidence[at][*b]));
+            let is_of_entity =
+                |kind: usize| matches!(wanted[kind], ActionKind::Complete | ActionKind::Delete);
+            if kind.is_some_and(is_of_entity) && !names(&message[ranges[at].clone()], lexicon) {
+                let more = evidence[at].clone();
+                let before = evidence[at - 1].iter_mut();
+                before.zip(more).for_each(|(before, more)| *before += more);
+            }
+        }
         let kinds = likeliest(&evidence, wanted.len());
         let clauses = ranges
             .into_iter()
@@ -94,6 +106,15 @@ pub(super) fn in_clauses(message: &str, lexicon: &Lexicon) -> Vec<ActionKind> {
         .collect()
 }
 
+/// Returns true if a clause has a word or number that may name an entity.
+fn names(clause: &str, lexicon: &Lexicon) -> bool {
+    words(clause).iter().any(|word| {
+        is_content(&word.folded, lexicon)
+            || is_number(&word.folded)
+            || lexicon.ordinals.number(&word.folded).is_some()
+    })
+}
+
 /// Returns the bytes of every clause. Marks in front of its first word belong to it, and what
 /// follows the last of many clauses.
 fn ranges(message: &str, lexicon: &Lexicon) -> Vec<Range<usize>> {
@@ -103,8 +124,10 @@ fn ranges(message: &str, lexicon: &Lexicon) -> Vec<Range<usize>> {
     let mut last = None;
     let mut end = 0;
     for (word, number) in words.iter().zip(numbers) {
-        if last != Some(number) && ranges.len() < CLAUSES_MAX {
-            let between = &message[end..word.start];
+        let between = &message[end..word.start];
+        // "Rent: paid" is one order, on either side of the mark.
+        let is_new = last != Some(number) && !(between.starts_with(':') && last.is_some());
+        if is_new && ranges.len() < CLAUSES_MAX {
             let space = between.find(char::is_whitespace);
             let start = match ranges.last_mut() {
                 Some(before) => {

@@ -3,7 +3,7 @@
 
 use adjutant_core::Language;
 
-use super::clauses::corrected;
+use super::clauses::{corrected, first_correction};
 use super::texts::quoted;
 use crate::lexicon::{Lexicon, is_content};
 use crate::words::{
@@ -11,7 +11,11 @@ use crate::words::{
 };
 
 /// Most texts that are offered.
-const TEXTS_MAX: usize = 6;
+const TEXTS_MAX: usize = 8;
+/// Most words of a message whose time is one of the entity: a story has many.
+const TIMED_WORDS_MAX: usize = 15;
+/// Most words between the old words and the new ones.
+const BEFORE_TEXT_WORDS_MAX: usize = 3;
 /// Most words of a text that takes the place of some words of another.
 const REPLACING_WORDS_MAX: usize = 6;
 
@@ -23,9 +27,11 @@ pub(super) fn candidates(
     mentioned: &[usize],
     lexicon: &Lexicon,
 ) -> Vec<String> {
+    let (words_left, left) = corrected_in_place(message, lexicon);
     let rewording = Rewording {
         message,
-        words: corrected_in_place(message, lexicon),
+        left,
+        words: words_left,
         label,
         labels: words(label),
         mentioned,
@@ -43,28 +49,29 @@ pub(super) fn candidates(
     found
 }
 
-/// Returns the words of a message. What a correction takes back is left out, but for the entity in
-/// front of it: "call it tea, no, coffee".
-fn corrected_in_place(message: &str, lexicon: &Lexicon) -> Vec<Word> {
-    let all = words(message);
+/// Returns the words of a message, and the first of those that a correction leaves. What it takes
+/// back is left out, but for the entity in front of it: "call it tea, no, coffee".
+fn corrected_in_place(message: &str, lexicon: &Lexicon) -> (Vec<Word>, Option<usize>) {
+    let mut all = words(message);
+    // "Typo, Albrecht": what the message begins with corrects the one before it.
+    let begin = first_correction(&all, lexicon);
+    all.drain(..begin.unwrap_or(0));
     let kept = corrected(message, all.clone(), lexicon);
-    match kept.first() {
-        Some(first) if kept.len() < all.len() && first.start > 0 => {
-            let (at, _) = all
-                .iter()
-                .enumerate()
-                .find(|(_, word)| word.start == first.start)
-                .unwrap_or((0, first));
-            let taken_back = kept.len();
-            let end = at.saturating_sub(taken_back + 1);
-            all[..end].iter().cloned().chain(kept).collect()
+    let first = kept.first().filter(|_| kept.len() < all.len());
+    let at = first.and_then(|first| all.iter().position(|word| word.start == first.start));
+    match at {
+        Some(at) if at > 0 => {
+            let end = at.saturating_sub(kept.len() + 1);
+            (all[..end].iter().cloned().chain(kept).collect(), Some(end))
         }
-        _ => kept,
+        _ => (kept, begin.map(|_| 0)),
     }
 }
 
 struct Rewording<'a> {
     message: &'a str,
+    /// The first of the words that a correction leaves.
+    left: Option<usize>,
     words: Vec<Word>,
     label: &'a str,
     /// The words of the label.
@@ -79,17 +86,42 @@ impl<'a> Rewording<'a> {
         let quotes = quoted(self.message);
         let is_new = |text: &&String| fold(text) != fold(self.label);
         if let Some(last) = quotes.iter().rev().find(is_new) {
-            return self.placed(last, quotes.len() > 1);
+            let whole = quotes.len() > 1;
+            let appended = format!("{} {last}", self.label.trim_end());
+            let appended = (!whole && !self.is_whole(last)).then_some(appended);
+            return self
+                .placed(last, whole)
+                .into_iter()
+                .chain(appended)
+                .collect();
         }
         if let Some(text) = self.behind_colon() {
             return self.placed(text, true);
+        }
+        if let Some(text) = self.behind_arrow() {
+            return self.placed(text, false);
         }
         let instead = self.instead();
         if !instead.is_empty() {
             return instead;
         }
-        let texts = self.behind_markers().into_iter();
-        texts.flat_map(|text| self.placed(text, false)).collect()
+        let mut texts = self.behind_markers();
+        // "Thursday for the class": the entity may be named behind the new words as well.
+        let shorter = texts.iter().filter_map(|text| self.without_entity(text));
+        texts.extend(shorter.collect::<Vec<_>>());
+        if texts.is_empty()
+            && let Some(left) = self.left
+        {
+            // "No, I meant goat milk": all that a correction leaves.
+            texts.push(self.between(left, self.end_of(left, self.words.len())));
+        }
+        let texts = texts.into_iter();
+        let texts = texts.flat_map(|text| self.placed(text, false));
+        let times = match self.words.len() <= TIMED_WORDS_MAX {
+            true => self.times(),
+            false => Vec::new(),
+        };
+        times.into_iter().chain(texts).collect()
     }
 
     /// Returns the text from one word to behind another.
@@ -110,6 +142,46 @@ impl<'a> Rewording<'a> {
         let first = self.words.iter().position(|word| word.start >= begin)?;
         let end = self.end_of(first, self.words.len());
         Some(self.between(first, end)).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the text behind an arrow.
+    fn behind_arrow(&self) -> Option<&'a str> {
+        let arrow = |arrow| self.message.rfind(arrow);
+        let at = ["->", "=>", "\u{2192}"].into_iter().find_map(arrow)?;
+        let first = self.words.iter().position(|word| word.start >= at)?;
+        Some(self.between(first, self.end_of(first, self.words.len())))
+    }
+
+    /// Returns the label with the time of the message in the place of its own, or behind it: with
+    /// and without the small word in front of it.
+    fn times(&self) -> Vec<String> {
+        let is_known = |at: usize| self.in_label(at).is_some();
+        let word = |at: usize| self.words[at].folded.as_str();
+        let is_when = |at: usize| self.lexicon.when.has(word(at)) && !is_known(at);
+        let is_core = |at: usize| {
+            is_when(at) || word(at).starts_with(|c: char| c.is_ascii_digit()) && !is_known(at)
+        };
+        let is_small = |at: usize| !is_content(word(at), self.lexicon) && !is_known(at);
+        let Some(when) = (0..self.words.len()).rfind(|at| is_when(*at)) else {
+            return Vec::new();
+        };
+        let inside = |at: &usize| is_core(*at) || is_small(*at);
+        let begin = (0..when)
+            .rev()
+            .take_while(inside)
+            .filter(|at| is_core(*at))
+            .last();
+        let begin = begin.unwrap_or(when);
+        let end = (when..self.words.len())
+            .take_while(inside)
+            .filter(|at| is_core(*at))
+            .last();
+        let end = end.unwrap_or(when) + 1;
+        let small = begin.checked_sub(1).filter(|at| is_small(*at));
+        let with_small = small.map(|at| self.with_time(self.between(at, end)));
+        let mut times = vec![self.with_time(self.between(begin, end))];
+        times.extend(with_small);
+        times
     }
 
     /// Returns the texts of "tea instead of coffee", "coffee, not tea".
@@ -200,6 +272,19 @@ impl<'a> Rewording<'a> {
             .collect()
     }
 
+    /// Returns a text without the words of the label that it ends with, from the preposition in front
+    /// of them.
+    fn without_entity(&self, text: &'a str) -> Option<&'a str> {
+        let own = words(text);
+        let is_small =
+            |word: &Word| !is_content(&word.folded, self.lexicon) && !is_number(&word.folded);
+        let is_of_entity = |word: &Word| is_small(word) || self.position(&word.folded).is_some();
+        let tail = own.iter().rposition(|word| !is_of_entity(word))? + 1;
+        let at = (tail.max(1)..own.len()).find(|at| is_small(&own[*at]))?;
+        let names = own[at..].iter().any(|word| !is_small(word));
+        names.then(|| &text[..own[at - 1].end])
+    }
+
     /// Returns the markers of a new text between two words.
     fn markers(&self, from: usize, to: usize) -> Vec<(usize, usize)> {
         let at = |at: usize| {
@@ -265,8 +350,12 @@ impl<'a> Rewording<'a> {
         let between = &self.message[self.words[before].end..self.words[at].start];
         between.contains([';', '!', '?', '\n', '(', '\u{2014}', '\u{2013}'])
             || between.contains(", ")
-            // Not the point of "Mr. Jones".
-            || between.contains(". ") && self.words[before].folded.chars().count() > 3
+            // Not the point of "Mr. Jones" and "prof. jones".
+            || between.contains(". ") && {
+                let next = &self.message[self.words[at].start..];
+                let is_lower = next.starts_with(char::is_lowercase);
+                self.words[before].folded.chars().count() > if is_lower { 4 } else { 3 }
+            }
     }
 
     /// Returns the place of the first phrase in front of an old text, the longest of several.
@@ -320,9 +409,18 @@ impl<'a> Rewording<'a> {
             placed.extend(self.aligned(text, &own));
             if self.is_time(&own) {
                 placed.push(self.with_time(text));
+            } else if (own.first()).is_some_and(|word| self.lexicon.prepositions.has(&word.folded))
+            {
+                // "In colour" says more of the entity.
+                placed.push(format!("{} {text}", self.label.trim_end()));
             }
+            placed.extend(self.in_place_of_named(text));
             placed.extend(self.in_place_of_mentioned(text));
             placed.extend(self.in_place_of_last(text));
+        }
+        if self.mentioned.is_empty() && self.labels.len() == 1 {
+            // "Make it two pounds", of flour.
+            placed.push(format!("{text} {}", self.label));
         }
         match self.names_all() && !self.is_time(&own) {
             true => placed.insert(0, text.to_owned()),
@@ -351,6 +449,26 @@ impl<'a> Rewording<'a> {
             false => from,
         };
         (from > 0 || to < self.labels.len()).then(|| self.replaced(from, to, text))
+    }
+
+    /// Returns the label with the words replaced that the message names right in front of a text:
+    /// "change father to mother".
+    fn in_place_of_named(&self, text: &str) -> Option<String> {
+        let begin = self.message.find(text)?;
+        let end = self.words.iter().position(|word| word.start >= begin)?;
+        let last = (0..end).rev().take(BEFORE_TEXT_WORDS_MAX + 1);
+        let last = last.into_iter().find(|at| self.in_label(*at).is_some())?;
+        let run = (0..=last).rev();
+        // The verb of the order may be one of the label as well.
+        let named: Vec<usize> = run
+            .filter(|at| *at > 0)
+            .map_while(|at| self.in_label(at))
+            .collect();
+        let (from, to) = (*named.iter().min()?, *named.iter().max()?);
+        let content = |word: &&Word| is_content(&word.folded, self.lexicon);
+        let others = self.labels[..from].iter().chain(&self.labels[to + 1..]);
+        (others.filter(content).count() > 0)
+            .then(|| self.replaced(self.with_articles(from, text), to + 1, text))
     }
 
     /// Returns the label with the words replaced that the message names, if they are a part of it.

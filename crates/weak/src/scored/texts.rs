@@ -5,7 +5,9 @@ use adjutant_core::Language;
 
 use super::clauses::correction;
 use crate::lexicon::{Lexicon, is_content};
-use crate::words::{Likeness, Word, is_infinitive, likeness, stands_at, stands_exactly_at, words};
+use crate::words::{
+    Likeness, Word, is_infinitive, likeness, stands_at, stands_exactly_at, without_zu, words,
+};
 
 /// Most characters of one text.
 const TEXT_CHARS_MAX: usize = 300;
@@ -78,8 +80,14 @@ impl<'a> Texts<'a> {
     }
 
     /// Adds a German text that ends with an infinitive and its "zu" without that: "einen Adapter zu
-    /// kaufen".
+    /// kaufen", "Mama anzurufen".
     fn push_infinitive(&mut self, begin: usize, end: usize) {
+        if self.lexicon.language == Language::German
+            && let Some(verb) = without_zu(self.between(end - 1, end))
+        {
+            let text = format!("{} {verb}", self.between(begin, end - 1));
+            self.push(&text);
+        }
         let Some(zu) = end.checked_sub(2).filter(|zu| *zu > begin) else {
             return;
         };
@@ -109,7 +117,7 @@ impl<'a> Texts<'a> {
                     continue;
                 };
                 // "Write the report" may ask for a task of writing.
-                let verb = begin.checked_sub(1).filter(|verb| *verb == part.start);
+                let verb = begin.checked_sub(1).filter(|verb| *verb >= part.start);
                 if let Some(verb) = verb
                     && self.lexicon.also_tasks.has(&self.words[verb].folded)
                 {
@@ -119,6 +127,7 @@ impl<'a> Texts<'a> {
                 self.push(self.between(begin, end));
                 if first == last {
                     self.add_behind_orders(begin, end);
+                    self.add_behind_time(begin, end);
                 }
             }
         }
@@ -189,6 +198,27 @@ impl<'a> Texts<'a> {
             if at - begin <= IN_FRONT_WORDS_MAX {
                 self.push(&format!("{} {text}", self.between(begin, at)));
             }
+            self.push(text);
+        }
+    }
+
+    /// Adds the texts of an infinitive behind a time: "tomorrow at 6 to water the plants" has
+    /// "water the plants tomorrow at 6".
+    fn add_behind_time(&mut self, begin: usize, end: usize) {
+        let mark = (begin + 1..end.min(begin + IN_FRONT_WORDS_MAX + 1))
+            .find(|at| introduces_infinitive(self.words, *at, end, self.lexicon));
+        let Some(mark) = mark else { return };
+        let is_when = |word: &Word| self.lexicon.when.has(&word.folded);
+        let is_small = |word: &Word| {
+            is_when(word)
+                || !is_content(&word.folded, self.lexicon)
+                || word.folded.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let time = &self.words[begin..mark];
+        if time.iter().any(is_when) && time.iter().all(is_small) {
+            let (time, text) = (self.between(begin, mark), self.between(mark + 1, end));
+            self.push(&format!("{text} {time}"));
+            self.push(&format!("{time} {text}"));
             self.push(text);
         }
     }
@@ -297,11 +327,13 @@ fn splits(between: &str) -> bool {
 fn begin(words: &[Word], part: &Part, lexicon: &Lexicon) -> Option<usize> {
     let mut at = part.start;
     while at < part.end {
+        let is_when = |at: usize| at < part.end && lexicon.when.has(&words[at].folded);
+        // "Next Tuesday" is a time, "next: dishes" an order.
         let phrase = lexicon
             .before_text
             .iter()
             .filter_map(|phrase| stands_at(words, at, phrase))
-            .filter(|end| *end <= part.end)
+            .filter(|end| *end <= part.end && !(is_when(at) && is_when(at + 1)))
             .max();
         if let Some(end) = phrase {
             at = end;
@@ -389,17 +421,24 @@ pub(super) fn quoted(message: &str) -> Vec<String> {
         ('\u{2018}', '\u{2019}'),
     ];
     let mut texts = Vec::new();
-    for (open, close) in MARKS {
-        let mut rest = message;
-        while let Some(start) = rest.find(open) {
-            let inside = &rest[start + open.len_utf8()..];
-            let Some(end) = inside.find(close) else { break };
-            let text = tidy(&inside[..end]);
-            if !text.is_empty() && text.chars().count() <= TEXT_CHARS_MAX {
-                texts.push(text);
-            }
-            rest = &inside[end + close.len_utf8()..];
+    let mut rest = message;
+    // From left to right: a mark that closes one text opens none.
+    while let Some((start, open)) = rest
+        .char_indices()
+        .find(|(_, c)| MARKS.iter().any(|(open, _)| open == c))
+    {
+        let inside = &rest[start + open.len_utf8()..];
+        let closing = MARKS.iter().filter(|(mark, _)| *mark == open);
+        let end = closing
+            .filter_map(|(_, close)| Some((inside.find(*close)?, close.len_utf8())))
+            .min();
+        rest = inside;
+        let Some((end, length)) = end else { continue };
+        let text = tidy(&inside[..end]);
+        if !text.is_empty() && text.chars().count() <= TEXT_CHARS_MAX {
+            texts.push(text);
         }
+        rest = &inside[end + length..];
     }
     texts.extend(in_apostrophes(message));
     texts

@@ -28,6 +28,8 @@ pub(super) struct Targets {
     places: Vec<Vec<usize>>,
     /// Those of `named` that it only speaks of with a negation: "the rent is not paid".
     pub(super) negated: Vec<usize>,
+    /// True if every clause of it has a negation.
+    pub(super) only_negated: bool,
     /// Those between which it does not decide.
     pub(super) doubtful: Vec<usize>,
     /// True if words of it are in labels.
@@ -44,6 +46,8 @@ pub(super) struct Targets {
     pub(super) only_finished: bool,
     /// Numbers that no entity has.
     pub(super) unknown: Option<String>,
+    /// The only one that the assistant's last message names.
+    pub(super) mentioned: Option<usize>,
 }
 
 impl Targets {
@@ -155,13 +159,15 @@ impl<'a> Reader<'a> {
                 .filter(|&entity| self.entities[entity].done)
                 .collect();
         }
-        targets.negated = targets
-            .named
-            .iter()
-            .zip(&targets.by)
-            .filter(|(_, by)| self.is_negated(by))
-            .map(|(entity, _)| *entity)
+        targets.negated = (0..targets.by.len())
+            .filter(|at| self.is_negated(&own_words(&targets.by, *at)))
+            .map(|at| targets.named[at])
             .collect();
+        targets.mentioned = match self.mentioned[..] {
+            [only] => Some(only),
+            _ => None,
+        };
+        targets.only_negated = (self.clauses.iter()).all(|clause| self.has_negation(*clause));
         targets.has_labels = self.hits.iter().any(|hit| !hit.is_empty());
         targets.names_others = self.names_others();
         let named = |at: usize| targets.by.iter().any(|by| by.contains(&at));
@@ -358,21 +364,42 @@ impl<'a> Reader<'a> {
         likeness(a, b, self.lexicon.language)
     }
 
+    fn has_negation(&self, clause: usize) -> bool {
+        let words = self.words.iter().zip(&self.clauses);
+        let mut own = words.filter(|(_, of)| **of == clause);
+        own.any(|(word, _)| {
+            self.lexicon.negations.has(&word.folded) || word.folded.ends_with("n't")
+        })
+    }
+
     /// Returns true if every clause that has some of these words has a negation, and none says that
     /// something is not needed any more.
     fn is_negated(&self, by: &[usize]) -> bool {
         let clauses: Vec<usize> = by.iter().map(|&at| self.clauses[at]).collect();
         let negated = |clause: usize| {
             (0..self.words.len()).any(|at| {
-                self.clauses[at] == clause
-                    && (self.lexicon.negations.has(&self.words[at].folded)
-                        || self.lexicon.pending.has(&self.words[at].folded)
-                        || self.words[at].folded.ends_with("n't"))
-            })
+                self.clauses[at] == clause && self.lexicon.pending.has(&self.words[at].folded)
+            }) || self.has_negation(clause)
         };
         !clauses.is_empty()
             && clauses.into_iter().all(negated)
             && !self.has(&self.lexicon.no_longer)
+    }
+}
+
+/// Returns the words of an entity that no other one shares, or all if it has none of its own.
+fn own_words(by: &[Vec<usize>], entity: usize) -> Vec<usize> {
+    let is_shared =
+        |at: &usize| (by.iter().enumerate()).any(|(other, by)| other != entity && by.contains(at));
+    let own: Vec<usize> = by[entity]
+        .iter()
+        .copied()
+        .filter(|at| !is_shared(at))
+        .collect();
+    if own.is_empty() {
+        by[entity].clone()
+    } else {
+        own
     }
 }
 

@@ -89,8 +89,13 @@ impl Reader<'_> {
         };
         let is_content = |at: usize| is_content(&self.words[at].folded, self.lexicon);
         let counts_next = gap(at) == Some("") && is_content(at + 1) && !self.is_marker(at + 1);
-        let is_time = gap(at).is_some_and(|gap| gap.starts_with(':'));
         let before = at.checked_sub(1);
+        // "7:15", but not "done: 1".
+        let is_minute = before.is_some_and(|before| {
+            let touches = self.words[before].end + 1 == self.words[at].start;
+            touches && gap(before) == Some(":") && is_number(&self.words[before].folded)
+        });
+        let is_time = is_minute || gap(at).is_some_and(|gap| gap.starts_with(':'));
         let behind_other = before.is_some_and(|before| {
             gap(before) == Some("")
                 && before > 0
