@@ -173,6 +173,43 @@ fn pronouns_and_positions_mean_tasks_of_the_last_exchange() {
 }
 
 #[test]
+fn a_negation_is_of_the_entity_that_only_its_clause_names() {
+    use Language::{English, German};
+    let invoices = &["Email Doctor Kapoor", "Email Doctor Kaplan"][..];
+    let exams = &["Klausur 9c korrigieren", "Klausur 9b korrigieren"][..];
+    for (language, list, message, becomes) in [
+        (
+            English,
+            invoices,
+            "not Kapoor, Kaplan has been emailed",
+            "complete_task 2",
+        ),
+        (
+            German,
+            exams,
+            "die 9c liegt immer noch da, die 9b ist korrigiert",
+            "complete_task 2",
+        ),
+        (
+            English,
+            invoices,
+            "I haven't emailed Kapoor",
+            "ask_user Which task do you mean: 1. Email Doctor Kapoor, or 2. Email Doctor Kaplan?",
+        ),
+        // What the clause behind it asks for is done all the same.
+        (
+            English,
+            invoices,
+            "don't delete Kapoor, tick it off",
+            "complete_task 1",
+        ),
+    ] {
+        let becomes_now = completed(language, list, None, message);
+        assert_eq!(becomes_now, becomes, "{message}");
+    }
+}
+
+#[test]
 fn numbers_inside_of_labels_are_words() {
     let list = &[
         "Send invoice 2041",
@@ -298,6 +335,23 @@ fn texts_of_new_tasks_are_words_of_the_message_without_order_and_list() {
             English,
             "add return the book, no wait, the film",
             "return the film",
+        ),
+        (
+            English,
+            "next Tuesday hand in the form",
+            "next Tuesday hand in the form",
+        ),
+        (
+            English,
+            "remind me tomorrow at 6 to put the bins out",
+            "put the bins out tomorrow at 6",
+        ),
+        (German, "erinner mich daran Mama anzurufen", "Mama anrufen"),
+        (German, "setz bitte Kerzen auf meine Liste", "Kerzen"),
+        (
+            German,
+            "schreib auf: Zahnarzt am Mittwoch nee Donnerstag",
+            "Zahnarzt am Donnerstag",
         ),
         (
             English,
@@ -445,6 +499,38 @@ fn a_new_text_takes_the_place_of_all_words_or_of_some() {
             "muda a 1 para podar as rosas",
             "Podar as rosas",
         ),
+        // The words right in front of the new ones are those that it takes the place of.
+        (
+            English,
+            "Buy medicine for father",
+            "in the medicine task change father to mother",
+            "Buy medicine for mother",
+        ),
+        // The entity may be named behind the new words.
+        (
+            English,
+            "Yoga class on Wednesday",
+            "change Wednesday to Thursday for the yoga",
+            "Yoga class on Thursday",
+        ),
+        (
+            German,
+            "Schrank bei Frau Voss liefern",
+            "Der Termin bei Frau Voss ist jetzt am 3. März",
+            "Schrank bei Frau Voss liefern am 3. März",
+        ),
+        (
+            English,
+            "Sell the sofa",
+            "sell the sofa -> give the sofa away",
+            "Give the sofa away",
+        ),
+        (
+            French,
+            "Graver les alliances",
+            "changez « Graver les alliances » en « Récupérer les alliances »",
+            "Récupérer les alliances",
+        ),
     ] {
         let scores = likely(language, &[(ActionKind::Reword, 0.9)]);
         let schema = encoded_with(scores, &[label], message)
@@ -467,6 +553,36 @@ fn a_new_text_takes_the_place_of_all_words_or_of_some() {
 }
 
 #[test]
+fn a_change_that_names_nothing_is_of_what_was_just_spoken_of() {
+    use Language::{English, German};
+    for (language, label, message, becomes) in [
+        (English, "Milk", "no, I meant goat milk", "Goat milk"),
+        (
+            German,
+            "Arzt am Dienstag",
+            "mach Freitag draus",
+            "Arzt am Freitag",
+        ),
+    ] {
+        let scores = likely(language, &[(ActionKind::Reword, 0.9)]);
+        let before = format!("Added \u{201c}{label}\u{201d}.");
+        let list = &["Feed the rabbits", label];
+        let becomes_now = decided(scores, list, Some(&before), message, "[]");
+        assert_eq!(becomes_now, format!("update_task 2 {becomes}"), "{message}");
+    }
+}
+
+#[test]
+fn an_entity_that_was_just_taken_away_can_be_added_again() {
+    let scores = likely(Language::English, &[(ActionKind::Create, 0.9)]);
+    let before = Some("Deleted \u{201c}Mow the lawn\u{201d}.");
+    assert_eq!(
+        decided(scores, LIST, before, "no, put it back", "[]"),
+        "add_task Mow the lawn"
+    );
+}
+
+#[test]
 fn each_clause_asks_for_an_action_of_its_own() {
     use ActionKind::{Complete, Create, Delete, Reword};
     for (kinds, message, becomes) in [
@@ -479,6 +595,17 @@ fn each_clause_asks_for_an_action_of_its_own() {
             [Complete, Delete],
             "mark 1 as done and delete 3 and 4",
             "complete_task 1; delete_task 3; delete_task 4",
+        ),
+        // A clause that names nothing is about the one before it.
+        (
+            [Complete, Delete],
+            "the car is washed, the bread is cancelled, get rid of it",
+            "complete_task 2; delete_task 3",
+        ),
+        (
+            [Complete, Delete],
+            "the car: done\nthe bread: delete",
+            "complete_task 2; delete_task 3",
         ),
         (
             [Create, Delete],
