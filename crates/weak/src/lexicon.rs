@@ -103,14 +103,12 @@ pub(crate) struct Lexicon {
     pub(crate) instead_of: PhraseList,
     pub(crate) into: PhraseList,
     pub(crate) last: WordList,
-    pub(crate) list_names: PhraseList,
     pub(crate) negations: WordList,
     pub(crate) no_longer: PhraseList,
     pub(crate) ordinals: Numerals,
     pub(crate) other: PhraseList,
     pub(crate) pending: WordList,
     pub(crate) penultimate: WordList,
-    pub(crate) prepositions: WordList,
     pub(crate) pronouns: WordList,
     pub(crate) retractions: WordList,
     pub(crate) stop_words: WordList,
@@ -131,7 +129,7 @@ impl Lexicon {
         self
     }
 
-    fn phrases(&mut self) -> [&mut PhraseList; 12] {
+    fn phrases(&mut self) -> [&mut PhraseList; 11] {
         [
             &mut self.all,
             &mut self.before_text,
@@ -142,7 +140,6 @@ impl Lexicon {
             &mut self.except,
             &mut self.instead_of,
             &mut self.into,
-            &mut self.list_names,
             &mut self.no_longer,
             &mut self.other,
         ]

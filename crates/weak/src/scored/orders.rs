@@ -8,7 +8,7 @@ use adjutant_core::{ActionKind, ActionScores};
 use super::clauses::clauses;
 use crate::lexicon::{Lexicon, is_content};
 use crate::word_classifier::WordClassifier;
-use crate::words::{is_number, words};
+use crate::words::{find, is_number, words};
 
 /// Evidence, as a difference of logarithms, by which a clause has to ask for another kind of action
 /// than the one before it: "delete the milk, the bread and add tea".
@@ -39,10 +39,22 @@ impl Orders {
         let mut evidence: Vec<Vec<f32>> = ranges
             .iter()
             .map(|range| {
-                let scores = WordClassifier::built_in().scores(&message[range.clone()]);
+                let clause = &message[range.clone()];
+                let scores = WordClassifier::built_in().scores(clause);
+                let spoken = words(clause);
+                // "The climbing is cancelled" completes nothing.
+                let mut phrases = lexicon.no_longer.iter();
+                let is_over = phrases.any(|phrase| find(&spoken, phrase).is_some());
                 wanted
                     .iter()
-                    .map(|kind| scores.of(*kind).max(FLOOR).ln())
+                    .map(|kind| {
+                        let more = if is_over && *kind == ActionKind::Delete {
+                            CHANGE
+                        } else {
+                            0.0
+                        };
+                        scores.of(*kind).max(FLOOR).ln() + more
+                    })
                     .collect()
             })
             .collect();

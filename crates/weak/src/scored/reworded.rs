@@ -409,8 +409,7 @@ impl<'a> Rewording<'a> {
             placed.extend(self.aligned(text, &own));
             if self.is_time(&own) {
                 placed.push(self.with_time(text));
-            } else if (own.first()).is_some_and(|word| self.lexicon.prepositions.has(&word.folded))
-            {
+            } else if own.len() > 1 && self.is_addition(&own[0].folded) {
                 // "In colour" says more of the entity.
                 placed.push(format!("{} {text}", self.label.trim_end()));
             }
@@ -427,6 +426,11 @@ impl<'a> Rewording<'a> {
             false => placed.push(text.to_owned()),
         }
         placed
+    }
+
+    /// Returns true for a small word that is no article.
+    fn is_addition(&self, word: &str) -> bool {
+        !is_content(word, self.lexicon) && !is_number(word) && !self.lexicon.pronouns.has(word)
     }
 
     /// Returns the label with the part that shares words with a text replaced by it: "30 kg" in

@@ -109,7 +109,7 @@ impl<'a> Texts<'a> {
                 continue;
             };
             for last in (first..parts.len().min(first + SPANNED_MAX)).rev() {
-                // Names of the list and ends of sentences are never inside of a text.
+                // Ends of sentences are never inside of a text.
                 if parts[first..last].iter().any(|part| part.ends_text) {
                     continue;
                 }
@@ -266,7 +266,7 @@ struct Part {
     ends_text: bool,
 }
 
-/// Splits words at punctuation, connectors and names of the list.
+/// Splits words at punctuation and connectors.
 fn parts(message: &str, words: &[Word], from: usize, lexicon: &Lexicon) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut start = from;
@@ -281,17 +281,6 @@ fn parts(message: &str, words: &[Word], from: usize, lexicon: &Lexicon) -> Vec<P
         }
     };
     while at < words.len() {
-        let list_name = lexicon
-            .list_names
-            .iter()
-            .filter_map(|phrase| stands_at(words, at, phrase))
-            .max();
-        if let Some(behind) = list_name {
-            push(start, at, true);
-            start = behind;
-            at = behind;
-            continue;
-        }
         let between = match at {
             0 => "",
             _ => &message[words[at - 1].end..words[at].start],

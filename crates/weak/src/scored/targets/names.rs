@@ -51,11 +51,7 @@ impl Reader<'_> {
             let (entity, own) = one;
             let rivals: Vec<&(usize, Vec<usize>)> = kept
                 .iter()
-                .filter(|rival| {
-                    rival.0 != *entity
-                        && !is_verb_only(rival)
-                        && (same(own, &rival.1) || self.in_one_breath(own, &rival.1))
-                })
+                .filter(|rival| rival.0 != *entity && !is_verb_only(rival) && same(own, &rival.1))
                 .collect();
             let nearest = rivals
                 .iter()
@@ -148,21 +144,6 @@ impl Reader<'_> {
                     .push(by.map(|(_, by)| by.clone()).unwrap_or_default());
             }
         }
-    }
-
-    /// Returns true if the words of two entities belong together: "the report for Anna" names one.
-    fn in_one_breath(&self, own: &[usize], theirs: &[usize]) -> bool {
-        // The words that they share do not tell them apart.
-        let first =
-            |these: &[usize], those: &[usize]| these.iter().copied().find(|at| !those.contains(at));
-        let (Some(a), Some(b)) = (first(own, theirs), first(theirs, own)) else {
-            return false;
-        };
-        let (from, to) = (a.min(b), a.max(b));
-        self.clauses[from] == self.clauses[to]
-            && self.words[from..to]
-                .iter()
-                .any(|word| self.lexicon.prepositions.has(&word.folded))
     }
 
     /// Returns true if a word is the verb of a label that has other words too.
