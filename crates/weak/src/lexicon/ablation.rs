@@ -39,3 +39,26 @@ impl WeakTools {
         Ok(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::Language;
+
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_left_out_has_no_words_and_the_others_keep_theirs() {
+        assert!(
+            WeakTools::word_lists()
+                .unwrap()
+                .contains(&"when".to_owned())
+        );
+        let weak = WeakTools::new().without_word_list("when").unwrap();
+        for language in Language::ALL {
+            let (without, all) = (weak.lexicons.of(language), Lexicons::default().of(language));
+            assert!(without.when.is_empty() && !all.when.is_empty());
+            assert_eq!(without.last.iter().count(), all.last.iter().count());
+            assert_eq!(without.language, language);
+        }
+    }
+}
