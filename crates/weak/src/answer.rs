@@ -7,13 +7,11 @@ use serde_json::{Value, json};
 
 use adjutant_core::turn::{ASK_USER, DECLINE};
 use adjutant_core::{
-    Arguments, Content, FinishReason, GenerateResponse, Language, Part, Reference, ToolCall,
-    ToolDefinition,
+    Arguments, Content, FinishReason, GenerateResponse, Language, Part, ToolCall, ToolDefinition,
 };
 
 use super::actions::{self, ACTIONS_MAX, Control};
 use super::clarification::Clarification;
-use super::dialogue::Dialogue;
 use super::false_claim::claims_a_change;
 use super::guard::{Guard, Proposed};
 use super::scored::{Decision, Scored};
@@ -38,12 +36,11 @@ impl TryFrom<BTreeMap<String, Arguments>> for Action {
     }
 }
 
+/// Puts what the actions of an answer stand for in its place. `None` is given for an answer that is no
+/// list of actions.
 pub(super) fn decode(
     mut response: GenerateResponse,
-    dialogue: &Dialogue,
-    references: &[Reference],
-    tools: &[&ToolDefinition],
-    scored: Option<&Scored<'_>>,
+    contents: impl FnOnce(Option<Vec<Action>>) -> Vec<Content>,
 ) -> GenerateResponse {
     match response.finish {
         // There is no answer to decode; the turn reports both itself.
@@ -57,23 +54,7 @@ pub(super) fn decode(
         .filter(|part| matches!(part.content, Content::Thinking { .. }))
         .cloned()
         .collect();
-    let actions = parse_actions(&response.text());
-    let contents = match scored {
-        Some(scored) => decided(scored, &actions.unwrap_or_default()),
-        None => {
-            let guard = Guard::new(dialogue, references, tools);
-            match actions.filter(|actions| !actions.is_empty()) {
-                Some(actions) => contents(&actions, &guard, tools),
-                // The call does not depend on the model: its text is the user's.
-                None if guard.must_call() => contents(&[], &guard, tools),
-                None => vec![question_call(
-                    0,
-                    &Clarification::NotUnderstood,
-                    guard.language,
-                )],
-            }
-        }
-    };
+    let contents = contents(parse_actions(&response.text()));
     parts.extend(contents.into_iter().map(Part::ours));
     response.parts = parts;
     let calls = response.tool_calls().next().is_some();
@@ -82,6 +63,24 @@ pub(super) fn decode(
         false => FinishReason::Stop,
     };
     response
+}
+
+/// Returns the calls, question or reply of a message without scores.
+pub(super) fn guarded(
+    actions: Option<Vec<Action>>,
+    guard: &Guard<'_>,
+    tools: &[&ToolDefinition],
+) -> Vec<Content> {
+    match actions.filter(|actions| !actions.is_empty()) {
+        Some(actions) => contents(&actions, guard, tools),
+        // The call does not depend on the model: its text is the user's.
+        None if guard.must_call() => contents(&[], guard, tools),
+        None => vec![question_call(
+            0,
+            &Clarification::NotUnderstood,
+            guard.language,
+        )],
+    }
 }
 
 /// Parses the list in the text. A server that does not enforce the schema may put text around it,
@@ -101,7 +100,7 @@ fn parse_actions(text: &str) -> Option<Vec<Action>> {
 }
 
 /// Returns the calls, question or reply of a scored message.
-fn decided(scored: &Scored<'_>, chosen: &[Action]) -> Vec<Content> {
+pub(super) fn decided(scored: &Scored<'_>, chosen: &[Action]) -> Vec<Content> {
     let language = scored.language();
     let ask =
         |at: usize, clarification: &Clarification<'_>| question_call(at, clarification, language);
@@ -200,7 +199,7 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
 }
 
 /// Returns the reply, question or refusal of a control action.
-fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
+pub(super) fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
     let words = args
         .get(control.argument)
         .and_then(Value::as_str)
@@ -221,7 +220,11 @@ fn reply_content(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Cont
     }
 }
 
-fn question_call(index: usize, clarification: &Clarification<'_>, language: Language) -> Content {
+pub(super) fn question_call(
+    index: usize,
+    clarification: &Clarification<'_>,
+    language: Language,
+) -> Content {
     call_with(
         index,
         ASK_USER,
@@ -235,7 +238,7 @@ fn call_with(index: usize, name: &str, argument: &str, text: &str) -> Content {
     call(index, name, arguments)
 }
 
-fn call(index: usize, name: &str, arguments: Arguments) -> Content {
+pub(super) fn call(index: usize, name: &str, arguments: Arguments) -> Content {
     Content::ToolCall(ToolCall::from_object(
         index,
         None,

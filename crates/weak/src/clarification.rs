@@ -45,6 +45,8 @@ pub(super) enum Clarification<'a> {
         tool: &'a ToolDefinition,
         of: Option<String>,
     },
+    /// The message does not give an argument that a call needs.
+    Argument { name: String },
 }
 
 impl Clarification<'_> {
@@ -83,6 +85,7 @@ impl Clarification<'_> {
             },
             Self::WhatWith { what } => say("what_with", &[("what", what)]),
             Self::Again { tool, what } => say("again", &[("what", what), ("verb", verb(tool))]),
+            Self::Argument { name } => say("argument", &[("what", name)]),
             Self::Words { of: Some(what), .. } => say("words_reword", &[("what", what)]),
             Self::Words { tool, of: None } => match tool_kind(tool) {
                 ToolKind::Verbatim(Verbatim::Remember) => say("words_remember", &[]),

@@ -21,6 +21,7 @@ mod dialogue; // the end of the transcript
 mod entities; // the user's entities, and which of them are shown
 mod example; // examples for the model
 mod false_claim; // text that claims a change without a call
+mod general; // tools that act on no entities
 mod guard; // checks of calls against the message
 mod language; // word lists of English
 mod lexicon; // word lists of five languages
@@ -41,15 +42,18 @@ pub use example::InvalidExamples;
 pub use false_claim::{claims_a_change, claims_understanding};
 pub use word_classifier::WordClassifier;
 
+use actions::CONTROLS;
 use adjutant_core::{
-    ActionScores, GenerateRequest, GenerateResponse, MaxTokens, Reference, ToolDefinition,
+    ActionScores, GenerateRequest, GenerateResponse, MaxTokens, Message, Reference, ToolDefinition,
     Utterance,
 };
 use dialogue::Dialogue;
 use entities::Entities;
 use example::Examples;
+use general::Tools;
 use guard::Guard;
 use scored::Scored;
+use serde_json::Value;
 
 /// Tokens for the frame of an answer, beside what it quotes of the message.
 const OUTPUT_TOKENS_BASE: u32 = 320;
@@ -150,6 +154,15 @@ impl WeakTools {
     ) -> GenerateRequest {
         let dialogue = Dialogue::from_messages(&request.messages);
         let tools = offered(request);
+        let all = Tools::new(&tools);
+        if let Some(general) = all.for_message(&dialogue, scores) {
+            let is_alone = all.of_entities.is_empty();
+            let messages =
+                general::messages(request, &self.examples, &dialogue, &general, is_alone);
+            let schema = general::schema(&dialogue, &general);
+            return encoded(request, &dialogue, messages, schema);
+        }
+        let tools = all.of_entities;
         let scored = scores
             .and_then(|scores| Scored::new(&dialogue, references, &tools, *scores, self.lexicons));
         let is_on_demand = |tool: &&ToolDefinition| {
@@ -160,8 +173,14 @@ impl WeakTools {
         // The head is the same for every message, so that a prompt cache keeps it.
         let (more, always): (Vec<_>, Vec<_>) = tools.iter().copied().partition(is_on_demand);
         let mut messages = match (&self.scored, &scored) {
-            (Some(examples), Some(_)) => prompt::head(examples, request, &always),
-            _ => prompt::head(&self.examples, request, &always),
+            (Some(examples), Some(_)) => {
+                let tools: Vec<_> = always
+                    .into_iter()
+                    .filter(|tool| scored::asks_model(tool))
+                    .collect();
+                prompt::head(examples, request, &tools, &CONTROLS[..1])
+            }
+            _ => prompt::head(&self.examples, request, &always, &CONTROLS),
         };
         let schema = if let Some(scored) = &scored {
             let decision = scored.decide();
@@ -181,20 +200,7 @@ impl WeakTools {
             messages.extend(prompt::last(&dialogue, &entities, &tools, &guard));
             actions::schema(&tools, &entities, &dialogue, &guard)
         };
-        let mut encoded = GenerateRequest::new(messages);
-        encoded.config = request.config.clone();
-        // An answer may quote the whole message, at about two characters a token.
-        let wanted = OUTPUT_TOKENS_BASE
-            + u32::try_from(dialogue.message.chars().count() / 2).unwrap_or(u32::MAX / 2);
-        let allowed = request
-            .config
-            .max_tokens
-            .map_or(wanted, |max| max.get().min(wanted));
-        encoded.config.max_tokens = MaxTokens::new(allowed).ok();
-        encoded.time_left = request.time_left;
-        encoded.trace.clone_from(&request.trace);
-        encoded.response_schema = Some(schema);
-        encoded
+        encoded(request, &dialogue, messages, schema)
     }
 
     /// Decodes the answer to an encoded request, as if the model had called tools itself.
@@ -213,9 +219,19 @@ impl WeakTools {
     ) -> GenerateResponse {
         let dialogue = Dialogue::from_messages(&request.messages);
         let tools = offered(request);
+        let all = Tools::new(&tools);
+        if let Some(general) = all.for_message(&dialogue, scores) {
+            return answer::decode(response, |actions| {
+                general::contents(actions.as_deref().unwrap_or_default(), &dialogue, &general)
+            });
+        }
+        let tools = all.of_entities;
         let scored = scores
             .and_then(|scores| Scored::new(&dialogue, references, &tools, *scores, self.lexicons));
-        answer::decode(response, &dialogue, references, &tools, scored.as_ref())
+        answer::decode(response, |actions| match &scored {
+            Some(scored) => answer::decided(scored, &actions.unwrap_or_default()),
+            None => answer::guarded(actions, &Guard::new(&dialogue, references, &tools), &tools),
+        })
     }
 }
 
@@ -271,6 +287,29 @@ impl LastExchange {
             earlier: self.earlier.as_deref(),
         }
     }
+}
+
+/// Returns a request of these messages for an answer of this schema, with all else as it was.
+fn encoded(
+    request: &GenerateRequest,
+    dialogue: &Dialogue,
+    messages: Vec<Message>,
+    schema: Value,
+) -> GenerateRequest {
+    let mut encoded = GenerateRequest::new(messages);
+    encoded.config = request.config.clone();
+    // An answer may quote the whole message, at about two characters a token.
+    let wanted = OUTPUT_TOKENS_BASE
+        + u32::try_from(dialogue.message.chars().count() / 2).unwrap_or(u32::MAX / 2);
+    let allowed = request
+        .config
+        .max_tokens
+        .map_or(wanted, |max| max.get().min(wanted));
+    encoded.config.max_tokens = MaxTokens::new(allowed).ok();
+    encoded.time_left = request.time_left;
+    encoded.trace.clone_from(&request.trace);
+    encoded.response_schema = Some(schema);
+    encoded
 }
 
 /// Returns the tools of a request without the turn's control functions, which are

@@ -9,7 +9,7 @@ use adjutant_core::{
     Content, GenerateRequest, Message, Part, Reference, Role, ToolDefinition, capitalized,
 };
 
-use super::actions::{CONTROLS, Control};
+use super::actions::Control;
 use super::analysis;
 use super::dialogue::Dialogue;
 use super::entities::{self, Entities};
@@ -24,6 +24,7 @@ pub(super) fn head(
     examples: &Examples,
     request: &GenerateRequest,
     tools: &[&ToolDefinition],
+    controls: &[Control],
 ) -> Vec<Message> {
     // Examples may come without an instruction; then the one of the agent is used.
     let own = || {
@@ -47,7 +48,7 @@ pub(super) fn head(
         argument,
         description,
         ..
-    } in &CONTROLS
+    } in controls
     {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(system, "- {name}({argument}): {description}");
@@ -203,14 +204,14 @@ fn listed(shown: &[&Reference], hidden: usize, tools: &[&ToolDefinition]) -> Str
     text
 }
 
-fn push_before(text: &mut String, earlier: &str, before: &str) {
+pub(super) fn push_before(text: &mut String, earlier: &str, before: &str) {
     if !earlier.is_empty() {
         let _ = writeln!(text, "Earlier message: {earlier}");
     }
     let _ = writeln!(text, "You said: {before}");
 }
 
-fn push_message(text: &mut String, message: &str) {
+pub(super) fn push_message(text: &mut String, message: &str) {
     let lines: Vec<String> = message
         .lines()
         .map(one_line)
@@ -224,7 +225,7 @@ fn push_message(text: &mut String, message: &str) {
 }
 
 /// Formats an answer as the model writes it: compact JSON.
-fn written(actions: &[Action]) -> String {
+pub(super) fn written(actions: &[Action]) -> String {
     let actions: Vec<Value> = actions
         .iter()
         .map(|action| json!({ &action.tool: action.args }))
@@ -247,6 +248,6 @@ fn parameters(tool: &ToolDefinition) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,5 @@
 mod answers;
+mod general;
 mod scored;
 
 use expect_test::{Expect, expect};

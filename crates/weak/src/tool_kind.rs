@@ -85,6 +85,25 @@ pub(super) fn tool_kind(tool: &ToolDefinition) -> ToolKind {
     }
 }
 
+/// Returns true if a tool acts on entities of one of these kinds: it refers to them, or has the kind
+/// in its name, as `add_task` does.
+pub(super) fn is_of_entities(tool: &ToolDefinition, kinds: &[&str]) -> bool {
+    let mut words = tool.name.as_str().split('_');
+    !tool.references.is_empty()
+        || words.any(|word| {
+            kinds
+                .iter()
+                .any(|kind| analysis::likeness(kind, word) == analysis::Likeness::Same)
+        })
+}
+
+/// Returns true if a tool keeps or finds what the person said: it takes such a text verbatim, and its
+/// name says so. Another tool may well have an argument `query`.
+pub(super) fn is_of_memory(tool: &ToolDefinition) -> bool {
+    let verb = tool.name.as_str().split('_').next().unwrap_or_default();
+    verbatim(tool).is_some() && lists().message.memory_verbs.has(verb)
+}
+
 /// Returns the required arguments that hold free text.
 pub(super) fn free_texts(tool: &ToolDefinition) -> impl Iterator<Item = &str> {
     let properties = tool.parameters.get("properties").and_then(Value::as_object);

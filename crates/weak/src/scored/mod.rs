@@ -667,6 +667,12 @@ fn with_orders(scores: ActionScores, speech: &SpeechActs) -> ActionScores {
     raised
 }
 
+/// Returns true if the model may have to choose arguments of a tool: words and scores decide which
+/// entity is completed or deleted.
+pub(super) fn asks_model(tool: &ToolDefinition) -> bool {
+    !matches!(action_kind(tool), ActionKind::Complete | ActionKind::Delete)
+}
+
 /// Returns calls of a tool, one for each text.
 fn calls<'a>(tool: &'a ToolDefinition, argument: &str, texts: &[String]) -> Vec<Step<'a>> {
     let call = |text: &String| {

@@ -526,7 +526,7 @@ fn what_was_said_before_counts_where_the_message_points_back() {
 
 #[test]
 fn optional_arguments_nobody_asked_for_are_dropped() {
-    let mut request = request(None, "book the sauna for 3");
+    let mut request = request(None, "book the sauna room for 3");
     let parameters = json!({
         "type": "object",
         "properties": {

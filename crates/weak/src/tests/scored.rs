@@ -702,7 +702,7 @@ fn tools_of_another_shape_are_not_judged_by_scores() {
     let scores = likely(Language::English, &[(ActionKind::Complete, 0.9)]);
     let mut request = request(None, "fed the rabbits");
     let mut twice = tools();
-    twice.push(ToolDefinition::new("send_mail", "Sends.", json!({ "type": "object" })).unwrap());
+    twice.push(ToolDefinition::new("copy_task", "Copies.", json!({ "type": "object" })).unwrap());
     request.tools = twice.into();
     let scored = weak().encode(&request, &references(LIST), Some(&scores));
     let plain = weak().encode(&request, &references(LIST), None);
