@@ -5,6 +5,7 @@
 //! cargo run --release -p adjutant-training -- decide [SCORES.jsonl]
 //! cargo run --release -p adjutant-training -- decide --misses CLASS
 //! cargo run --release -p adjutant-training -- ablate
+//! cargo run --release -p adjutant-training -- cases FOLDER
 //! cargo run --release -p adjutant-training -- prompt MODEL.gguf
 //! cargo run --release -p adjutant-training -- MODEL.gguf [--continue CLASS]
 //! ```
@@ -18,13 +19,14 @@
 //! `decide` prints what the scores of such a file and the words of the sentences lead to together;
 //! without a file, the right actions are given. With `--misses` it prints the sentences of a class
 //! that are not right. `ablate` prints by how many sentences the figures change without each word
-//! list. `prompt` prints the tokens of the task assistant's
-//! constant prompt, for messages with scores and for others.
+//! list. `cases` prints the sentences of a folder as cases for `adjutant eval`. `prompt` prints the
+//! tokens of the task assistant's constant prompt, for messages with scores and for others.
 //!
 //! With `--continue`, the fit begins with the classifier that is built in and stays near it: the
 //! sentences are those of a new class, and a sample of all others. It takes a fraction of the time.
 
 mod ablate;
+mod cases;
 mod decide;
 mod fit;
 mod measure;
@@ -66,6 +68,7 @@ usage: train-actions words
        train-actions decide [SCORES.jsonl]
        train-actions decide --misses CLASS
        train-actions ablate
+       train-actions cases FOLDER
        train-actions prompt MODEL.gguf
        train-actions MODEL.gguf [--continue CLASS]";
 
@@ -77,6 +80,7 @@ fn run() -> Result<(), String> {
     match arguments[..] {
         ["prompt", model] => prompt::count(&root, Path::new(model)),
         ["ablate"] => ablate::run(&root),
+        ["cases", folder] => cases::print(Path::new(folder)),
         ["decide", "--misses", class] => decide::misses(&root, class),
         ["decide"] => decide::run(&root, None),
         ["decide", scores] => decide::run(&root, Some(Path::new(scores))),
