@@ -1,5 +1,5 @@
 //! The repository's own commands: `cargo xtask check`, `test`, `clients`, `dist`, `measure`,
-//! `memory-eval` and `simulate`. Developers and CI run the same ones.
+//! `bfcl`, `memory-eval` and `simulate`. Developers and CI run the same ones.
 #![expect(
     clippy::disallowed_methods,
     reason = "a developer's program may read its environment"
@@ -10,6 +10,7 @@
     reason = "its output is for a terminal, so a closed pipe may end it"
 )]
 
+mod bfcl; // the public function-calling set
 mod check; // lints and repository rules
 mod clients; // clients of other languages and a browser
 mod command; // child processes
@@ -44,6 +45,8 @@ cargo xtask measure          size of the library with one provider: crates in it
 cargo xtask measure binary   size of the binary in each profile: CPU minutes of a clean build, bytes
 cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind; also at turns 10 and 10,000
 cargo xtask measure routes   instructions of the service's routes against their limits, in the debug build of the tests
+cargo xtask bfcl [--cases N] [--seed S]   the public function-calling set over the small model in three ways, N cases (75) of each
+    category; goes on where a run was stopped, and takes hours
 cargo xtask memory-eval FOLDER [--json]   recall of memory retrieval over questions with known evidence; each folder in FOLDER is a data set
 cargo xtask simulate [--seeds N] [--seed S] [--workers N] [--plant epoch]
     agents of several processes in one thread, over a simulated store, clock and network: N seeds (200), or one with its trace
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         ["measure", "binary"] => measure::binary(),
         ["measure", "turn"] => instructions::measure(),
         ["measure", "routes"] => routes::measure(),
+        ["bfcl", arguments @ ..] => bfcl::measure(arguments),
         ["memory-eval", arguments @ ..] => memory_eval::run(arguments),
         ["simulate", arguments @ ..] => simulate::simulate(arguments),
         ["help" | "--help" | "-h"] => {

@@ -155,7 +155,7 @@ fn model_argument(weights: &Path) -> String {
 
 /// Returns the file that `ADJUTANT_MODEL_FILE` names, else the default model, downloaded if
 /// necessary.
-fn find_weights(adjutant: &Path) -> Result<PathBuf, String> {
+pub(crate) fn find_weights(adjutant: &Path) -> Result<PathBuf, String> {
     // A wrong name is reported, instead of downloading another model.
     if let Some(file) = std::env::var_os(FILE).map(PathBuf::from) {
         let exists = file.is_file();

@@ -15,8 +15,10 @@ use crate::steps::{Outcome, Steps};
 
 /// The Python package that contains the server.
 const PACKAGE: &str = "xllamacpp==2026.10.11549";
-const KEY: &str = "key-of-a-test";
+pub(crate) const KEY: &str = "key-of-a-test";
 const TOOL: &str = "get_weather";
+/// The chat template, beside the program that starts the server.
+const TEMPLATE: &str = "template.jinja";
 
 /// Providers whose API the server implements, each with the environment variable of its key.
 const APIS: &[Api] = &[
@@ -44,7 +46,7 @@ pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path) {
     let mut server = None;
     steps.skippable_step("llama.cpp server: start", || match package() {
         Ok(package) => {
-            let started = Server::start(&package, weights)?;
+            let started = Server::start(&package, weights, TEMPLATE)?;
             println!("    {}", started.address);
             server = Some(started);
             Ok(Outcome::Passed)
@@ -82,7 +84,7 @@ pub(crate) fn prepare(steps: &Steps) {
 }
 
 /// Returns the folder of the Python package, and installs it there if it is missing.
-fn package() -> Result<PathBuf, Failure> {
+pub(crate) fn package() -> Result<PathBuf, Failure> {
     let folder = target().join("xtask").join(PACKAGE);
     if !folder.join("xllamacpp").is_dir() {
         output(pip_install(&folder).args(["--no-deps", PACKAGE]))?;
@@ -91,21 +93,26 @@ fn package() -> Result<PathBuf, Failure> {
 }
 
 /// A running server, killed on drop.
-struct Server {
+pub(crate) struct Server {
     process: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    /// Starts the server and waits until the model is loaded.
-    fn start(package: &Path, weights: &Path) -> Result<Self, Failure> {
+    /// Starts the server and waits until the model is loaded. `template`: the file of a chat
+    /// template; empty for the one of the model.
+    pub(crate) fn start(package: &Path, weights: &Path, template: &str) -> Result<Self, Failure> {
         let files = root().join("xtask/src/server");
+        let template = match template {
+            "" => PathBuf::new(),
+            file => files.join(file),
+        };
         let mut command = Command::new("python3");
         command
             .arg(files.join("serve.py"))
             .arg(package)
             .arg(weights)
-            .arg(files.join("template.jinja"))
+            .arg(template)
             .arg(KEY);
         command
             .stdin(Stdio::piped())

@@ -1,6 +1,7 @@
 """llama.cpp's own server with one model on a free port of the loopback interface, until standard input ends.
 
-Arguments: the folder of the package xllamacpp, the model's file, a chat template, the key. Prints the address.
+Arguments: the folder of the package xllamacpp, the model's file, a chat template (empty: the one of the model), the key. Prints
+the address.
 """
 
 import sys
@@ -18,8 +19,9 @@ parameters.api_keys = [key]
 parameters.n_ctx = 4096
 parameters.n_parallel = 1
 parameters.use_jinja = True
-with open(template, encoding="utf-8") as file:
-    parameters.chat_template = file.read()
+if template:
+    with open(template, encoding="utf-8") as file:
+        parameters.chat_template = file.read()
 
 server = xllamacpp.Server(parameters)
 print(server.listening_address, flush=True)
