@@ -106,7 +106,7 @@ pub(crate) fn agent_with(
             weak || has_small_window(&*model),
         ));
     }
-    let tools = with_foreign(tools, foreign, &work);
+    let tools = with_foreign(tools, foreign, &work, weak);
     let policy = policy(settings, &names_of(&tools), servers)?;
     let builder = builder(settings, model.clone(), work.clone(), work)?
         .display_name("adjutant")
@@ -140,9 +140,6 @@ pub(crate) fn diana(
     user_memory: &UserMemory,
 ) -> Result<(Agent, Option<UserInstruction>), CliError> {
     let weak = model.capabilities().weak_tools;
-    // Servers that were started for another model stay connected. A weak model gets none of their
-    // tools, and a rule for one of these is no error then.
-    let servers = servers.filter(|_| !weak);
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let owner = (settings.user_name != DEFAULT_USER_NAME).then_some(settings.user_name.as_str());
     let has_vault = user_memory.vault().is_some();
@@ -155,7 +152,7 @@ pub(crate) fn diana(
     let work: Arc<dyn Work> = stores.conversation.clone();
     let mut tools = task_tools(memory::task_store(settings, user_memory.memory(), stores)?);
     tools.extend(of_memory);
-    let mut tools = with_foreign(tools, foreign, &work);
+    let mut tools = with_foreign(tools, foreign, &work, weak);
     // Before tools are removed for this run, so that a rule for one of them is no error.
     let policy = policy(settings, &names_of(&tools), servers)?;
     let RunBounds { temp, no_tools, .. } = settings.bounds;
@@ -265,10 +262,11 @@ fn with_foreign(
     mut tools: Vec<Arc<dyn Tool>>,
     foreign: Vec<Arc<dyn Tool>>,
     work: &Arc<dyn Work>,
+    weak: bool,
 ) -> Vec<Arc<dyn Tool>> {
-    if !foreign.is_empty() {
+    if !foreign.is_empty() && !weak {
         // MCP tools may return more than a context window holds; this tool reads a long result in
-        // parts.
+        // parts. A weak model has one round of calls, and reads no results.
         tools.push(Arc::new(ReadResult::new(work.clone())));
     }
     tools.extend(foreign);

@@ -45,6 +45,10 @@ pub(crate) struct Call {
     /// Read the request from this file; without or with `-`, from standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
+    /// Have tools called as by small models: one round of calls that fit their schemas and the words
+    /// of the last message, or a question
+    #[arg(long)]
+    pub(crate) constrained: bool,
     /// Attempts after the first
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10))]
     pub(crate) retries: u32,

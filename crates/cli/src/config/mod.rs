@@ -223,8 +223,7 @@ settings! {
         pub(crate) retries: Option<u32>,
         /// The way of calling tools: "free" by the model itself, "constrained" in one round of actions
         /// that fit a schema and the words of the message, "auto" in the second way by models whose
-        /// name says that they have at most 3 billion parameters, if there is no `fallback` and no
-        /// MCP server.
+        /// name says that they have at most 3 billion parameters, if there is no `fallback`.
         #[setting("llm.tool_calling", project, default = "auto")]
         pub(crate) tool_calling: ToolCalling,
     }

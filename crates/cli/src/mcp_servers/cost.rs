@@ -17,7 +17,9 @@ const OPENAI: [&str; 3] = ["openai", "openai-chat", "azure"];
 pub(crate) fn warnings(model: &dyn LanguageModel, reports: &[ServerReport]) -> Vec<String> {
     let window = model.capabilities().context_window;
     let mut warnings = Vec::new();
-    if let Some(shares) = shares(window, reports) {
+    // A weak model reads only those tools that a message speaks of.
+    let is_weak = model.capabilities().weak_tools;
+    if let Some(shares) = shares(window, reports).filter(|_| !is_weak) {
         warnings.push(format!(
             "the tools of MCP servers take about {shares} of the {window} tokens that the model reads at once, in each request; \
              `allow` or `disabled` in [mcp.servers.NAME] leaves some out"

@@ -3,7 +3,6 @@
 pub(crate) mod cost; // what declarations of tools take of a context window
 pub(crate) mod pins; // tool definitions the user agreed to
 
-use std::future::pending;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,27 +25,19 @@ const NEWS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts the configured servers for this model, and prints failures and tools that are left out.
 ///
-/// A weak model gets none, because constrained tool calling is made for few and simple tools.
-///
 /// # Errors
 /// A required server did not start.
 pub(crate) async fn start_for(
     model: &dyn LanguageModel,
     settings: &Settings,
     screen: &Screen,
-) -> Result<Option<Servers>, CliError> {
-    if model.capabilities().weak_tools {
-        if settings.mcp.iter().any(|server| !server.disabled) {
-            screen.note("this model is too small for the tools of MCP servers: it works without them (another: -m MODEL)");
-        }
-        return Ok(None);
-    }
+) -> Result<Servers, CliError> {
     let mut servers = start(settings, screen).await?;
     ask_about_reads(&mut servers, screen).await;
     cost::warnings(model, &servers.report())
         .iter()
         .for_each(|warning| screen.note(warning));
-    Ok(Some(servers))
+    Ok(servers)
 }
 
 /// Asks once for each server that leaves it open which of its tools only read, whether those may run
@@ -159,11 +150,7 @@ pub(crate) fn print_news(servers: &Servers, screen: &Screen) {
 }
 
 /// Prints changes of the servers for as long as it is polled.
-pub(crate) async fn print_news_forever(servers: Option<&Servers>, screen: &Screen) {
-    let Some(servers) = servers else {
-        // Without servers there is nothing to print, and the caller polls this beside its own work.
-        return pending().await;
-    };
+pub(crate) async fn print_news_forever(servers: &Servers, screen: &Screen) {
     loop {
         print(servers.next_notices().await, screen);
         // Notices that arrive meanwhile are printed together at the next turn of the loop.

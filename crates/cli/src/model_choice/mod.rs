@@ -151,12 +151,8 @@ fn with_tool_calling(settings: &Settings, model: Arc<dyn LanguageModel>) -> Arc<
     let is_constrained = match settings.llm.tool_calling {
         ToolCalling::Free => false,
         ToolCalling::Constrained => true,
-        // Models that replace each other call tools in one way, and constrained tool calling is made
-        // for few and simple tools.
-        ToolCalling::Auto => {
-            let has_servers = settings.mcp.iter().any(|server| !server.disabled);
-            is_small_model(&model.id().name) && settings.fallback.is_empty() && !has_servers
-        }
+        // Models that replace each other call tools in one way.
+        ToolCalling::Auto => is_small_model(&model.id().name) && settings.fallback.is_empty(),
     };
     match is_constrained && !model.capabilities().weak_tools {
         true => Arc::new(ConstrainedModel::new(model)),

@@ -69,6 +69,44 @@ fn a_script_answers_like_a_vendor() {
 }
 
 #[test]
+fn constrained_calls_are_checked_against_the_message() {
+    let home = Home::new();
+    let answered = |chosen: Value, message: &str| {
+        let model = home.script(&[&json!({ "text": chosen.to_string() }).to_string()]);
+        let input = json!({
+            "messages": [{ "role": "user", "text": message }],
+            "tools": [{
+                "name": "get_weather", "description": "Returns the weather of a city.",
+                "parameters": {
+                    "type": "object", "required": ["city"],
+                    "properties": { "city": { "type": "string" } }
+                }
+            }]
+        });
+        let args = ["models", "call", "--constrained", "-m", &model];
+        let run = home.pipe(&args, input.to_string().as_bytes()).succeeds();
+        object(&run)["tool_calls"].clone()
+    };
+    // A server takes no schema of a list, so the list is in an object.
+    let rome = json!({ "actions": [{ "get_weather": { "city": "Rome" } }] });
+    assert_eq!(
+        answered(rome.clone(), "weather in Rome"),
+        json!([{ "name": "get_weather", "args": { "city": "Rome" } }])
+    );
+    assert_eq!(
+        answered(rome, "what's the weather like?")[0]["name"],
+        "ask_user"
+    );
+    assert_eq!(
+        answered(
+            json!([{ "off-topic": { "message": "Sorry." } }]),
+            "who painted the Mona Lisa?"
+        ),
+        json!([{ "name": "decline", "args": { "message": "Sorry." } }])
+    );
+}
+
+#[test]
 fn every_finish_and_every_failure_has_its_word_and_its_exit_code() {
     let home = Home::new();
     for (line, finish, kind, code) in [

@@ -13,17 +13,14 @@ use crate::store::Store;
 pub(super) fn sources(
     settings: &Settings,
     store: &Arc<dyn Store>,
-    servers: Option<&Servers>,
+    servers: &Servers,
 ) -> Administration {
-    let servers = servers.map(Servers::reporter);
+    let reports = servers.reporter();
     Administration {
         store: store.clone(),
         spent: store.clone(),
         budgets: settings.budgets,
-        servers: Arc::new(move || {
-            let reports = servers.as_ref().map(|report| report()).unwrap_or_default();
-            reports.into_iter().map(state).collect()
-        }),
+        servers: Arc::new(move || reports().into_iter().map(state).collect()),
         sees_words: settings.serve.operator_sees_words,
         version: format!("adjutant {}", env!("CARGO_PKG_VERSION")),
     }

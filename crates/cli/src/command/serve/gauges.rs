@@ -9,16 +9,12 @@ use adjutant_store::Load;
 use crate::store::Store;
 
 /// Creates gauges that are read at each scrape.
-pub(super) fn gauges(store: Arc<dyn Store>, servers: Option<&Servers>) -> Gauges {
-    let report = servers.map(Servers::reporter);
+pub(super) fn gauges(store: Arc<dyn Store>, servers: &Servers) -> Gauges {
+    let reports = servers.reporter();
     Arc::new(move || {
-        let servers = report
-            .as_ref()
-            .map(|report| server_gauges(report()))
-            .unwrap_or_default();
         store_gauges(store.current_load())
             .into_iter()
-            .chain(servers)
+            .chain(server_gauges(reports()))
             .collect()
     })
 }

@@ -65,14 +65,12 @@ pub(crate) async fn run(
     let model = model_choice::open(settings, screen).await?;
     let servers = mcp_servers::start_for(&*model, settings, screen).await?;
     // Servers with pinned tools start in the background; requests should find all tools.
-    if let Some(servers) = &servers {
-        servers.settled().await;
-        mcp_servers::print_news(servers, screen);
-    }
+    servers.settled().await;
+    mcp_servers::print_news(&servers, screen);
     let stores = Stores::shared(store.clone());
     let user_memories = UserMemories::open(settings, vaults, &stores, screen).await;
     let tasks = memory::task_store(settings, user_memories.vault_memories(), &stores)?;
-    let agent = user_memories.agent(settings, &model, &stores, servers.as_ref())?;
+    let agent = user_memories.agent(settings, &model, &stores, &servers)?;
     let index = SearchIndexer::keep(store.clone());
     index.listen(&agent);
     let model = agent.model().id().to_string();
@@ -83,19 +81,18 @@ pub(crate) async fn run(
     let accepting = worker
         .as_ref()
         .map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
-    let administration = administration::sources(settings, &store, servers.as_ref());
+    let administration = administration::sources(settings, &store, &servers);
     let service = Service::bind(accepting, config).await?.with_tasks(tasks);
     let service = service
         .with_conversation_search(store.clone())
         .with_administration(administration);
-    let mut service = service.with_memories(user_memories.memories());
-    if let Some(servers) = &servers {
-        let missing = servers.missing();
-        service = service.with_readiness(Arc::new(move || {
+    let missing = servers.missing();
+    let service = service
+        .with_memories(user_memories.memories())
+        .with_readiness(Arc::new(move || {
             (!missing().is_empty()).then_some("an MCP server that is required does not answer")
-        }));
-    }
-    service = service.with_gauges(gauges::gauges(store.clone(), servers.as_ref()));
+        }))
+        .with_gauges(gauges::gauges(store.clone(), &servers));
     let url = format!("http://{}", service.address());
     // After the port is bound, because other programs connect as soon as they find the file. The
     // value is kept to the end: dropping it removes the file.
@@ -168,7 +165,7 @@ pub(crate) async fn run(
     let beside = async {
         tokio::join!(
             db::remove_old_daily(settings, &*store, screen),
-            mcp_servers::print_news_forever(servers.as_ref(), screen)
+            mcp_servers::print_news_forever(&servers, screen)
         );
     };
     {
@@ -203,9 +200,7 @@ pub(crate) async fn run(
         }
     }
     // Only now: turns that were allowed to end may have called their tools.
-    if let Some(servers) = servers {
-        servers.stop().await;
-    }
+    servers.stop().await;
     Ok(Exit::Ok)
 }
 

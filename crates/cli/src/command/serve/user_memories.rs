@@ -81,12 +81,12 @@ impl UserMemories {
         settings: &Settings,
         model: &Arc<dyn LanguageModel>,
         stores: &Stores,
-        servers: Option<&Servers>,
+        servers: &Servers,
     ) -> Result<Agent, CliError> {
         // Users without a vault have their tasks in the database.
         let for_others = |memory: Option<&DatabaseMemory>| {
             let (tasks, work) = (stores.kept.clone(), stores.conversation.clone());
-            wiring::agent_with(settings, model.clone(), tasks, work, servers, memory)
+            wiring::agent_with(settings, model.clone(), tasks, work, Some(servers), memory)
         };
         let mut agent = for_others(self.others.as_ref())?;
         if self.desks.is_empty() {
@@ -97,7 +97,7 @@ impl UserMemories {
                 &own.settings(settings),
                 model.clone(),
                 stores,
-                servers,
+                Some(servers),
                 user_memory,
             )?;
             if at == 0 {

@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         let user_memory = UserMemory::open(settings, stores.kept.clone()).await?;
         let servers = match settings.bounds.no_tools {
             true => None,
-            false => mcp_servers::start_for(&*model, settings, screen).await?,
+            false => Some(mcp_servers::start_for(&*model, settings, screen).await?),
         };
         let (agent, instruction) = wiring::diana(
             settings,
@@ -199,10 +199,6 @@ impl<'a> Session<'a> {
     /// The model cannot be opened; the previous one stays in use.
     pub(crate) async fn use_model(&mut self, settings: &Settings) -> Result<(), CliError> {
         let model = model_choice::open(settings, self.screen).await?;
-        if self.servers.is_none() && !settings.bounds.no_tools {
-            // The previous model was too weak for tools of MCP servers, so they were not started.
-            self.servers = mcp_servers::start_for(&*model, settings, self.screen).await?;
-        }
         self.settings = settings.clone();
         self.swap_model(model).map(drop)
     }

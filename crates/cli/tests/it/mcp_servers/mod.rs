@@ -168,6 +168,52 @@ fn one_that_may_destroy_waits_for_a_yes_across_processes() {
 }
 
 #[test]
+fn a_weak_model_calls_them_for_messages_that_speak_of_them() {
+    let home = home("");
+    let chosen = r#"[{"shell__wipe": {"disk": "sda"}}]"#;
+    let script = |answer: &str| {
+        home.script(&[
+            r#"{"config": {"weak_tools": true}}"#,
+            &json!({ "text": answer }).to_string(),
+        ])
+    };
+    let model = script(chosen);
+    let (code, answer) = home.ask(&model, "wipe the disk sda with the shell");
+    assert_eq!(
+        (code, answer["outcome"].as_str()),
+        (4, Some("PENDING:CONFIRMATION")),
+        "{answer}"
+    );
+    let id = answer["pending"][0]["id"].as_str().unwrap();
+    let done = home
+        .run(&["pending", "approve", id, "-m", &model])
+        .succeeds();
+    assert_eq!(done.stdout, "Wiped.\n");
+    // The disk is not one that the person named.
+    let (_, answer) = home.ask(
+        &script(r#"[{"shell__wipe": {"disk": "nvme"}}]"#),
+        "wipe the disk with the shell",
+    );
+    assert_eq!(
+        answer["content"],
+        "Your message does not say which \u{201c}disk\u{201d} I should use. What is it?",
+        "{answer}"
+    );
+    // A message about tasks is not offered any of them.
+    let (_, answer) = home.ask(
+        &script(r#"[{"add_task": {"description": "Wipe the kitchen table"}}]"#),
+        "add wipe the kitchen table to my list",
+    );
+    assert!(
+        home.run(&["tasks", "list"])
+            .succeeds()
+            .stdout
+            .contains("Wipe"),
+        "{answer}"
+    );
+}
+
+#[test]
 fn rules_of_the_person_count_over_what_the_server_says() {
     let confirmed = home("confirm = [\"look\"]");
     let model = confirmed.script(&[&calls("shell__look", &json!({}))]);

@@ -9,9 +9,11 @@ mod transcript; // translation of the transcript
 
 use std::io::{IsTerminal as _, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use adjutant_core::{Delta, GenerateRequest, GenerateResponse, LanguageModel, ModelError};
 use adjutant_providers::Provider;
+use adjutant_weak::{ConstrainedModel, WeakTools};
 use futures::StreamExt as _;
 
 pub(crate) use answer::Answer;
@@ -70,15 +72,30 @@ pub(crate) async fn run(
     };
     let model = model_choice::open_choice(&settings, screen, choice, named, &over).await?;
     let request = transcript::request(&input, model.id(), call_state)?;
+    let constrained = Some(WeakTools::new()).filter(|_| options.constrained);
+    let (model, sent) = match &constrained {
+        Some(tools) => {
+            let model: Arc<dyn LanguageModel> = match model.capabilities().weak_tools {
+                true => model,
+                false => Arc::new(ConstrainedModel::new(model)),
+            };
+            (model, tools.encode(&request, &[], None))
+        }
+        None => (model, request.clone()),
+    };
     screen.note_parts(&session::header(&*model));
     let mut partial = String::new();
     let result = if options.stream || input.stream {
-        stream(&*model, &request, screen, &mut partial).await
+        stream(&*model, &sent, screen, &mut partial).await
     } else {
-        model.generate(&request).await
+        model.generate(&sent).await
     };
     let (answer, exit) = match result {
         Ok(response) => {
+            let response = match &constrained {
+                Some(tools) => tools.decode(response, &request, &[], None),
+                None => response,
+            };
             response.losses.iter().for_each(|loss| screen.note(loss));
             Answer::from_response(response)
         }
