@@ -12,6 +12,7 @@ use adjutant_core::{
 
 use super::actions::{self, ACTIONS_MAX, Control};
 use super::clarification::Clarification;
+use super::detect::detect;
 use super::false_claim::claims_a_change;
 use super::guard::{Guard, Proposed};
 use super::scored::{Decision, Scored};
@@ -133,7 +134,8 @@ pub(super) fn decided(scored: &Scored<'_>, chosen: &[Action]) -> Vec<Content> {
                 .and_then(|action| action.args.get(actions::CONTROLS[0].argument))
                 .and_then(Value::as_str)
                 .map(str::trim)
-                .filter(|words| !words.is_empty() && !claims_a_change(words));
+                .filter(|words| !words.is_empty() && !claims_a_change(words))
+                .filter(|words| [language, Language::English].contains(&detect(words)));
             // A fact that is only taken note of is not kept.
             if let Some(clarification) = words.and_then(|words| scored.fact_taken_note_of(words)) {
                 return vec![ask(0, &clarification)];

@@ -147,7 +147,8 @@ impl Evidence {
                     .iter()
                     .filter(|word| only_fillers || !is_filler(word))
                     .any(|word| match analysis::is_number(word) {
-                        true => self.digits.contains(&significant(word)),
+                        // A time or a date, perhaps of numbers in words.
+                        true => self.has_number_words || self.digits.contains(&significant(word)),
                         false => analysis::has_similar(&self.words, word),
                     })
             }

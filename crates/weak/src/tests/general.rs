@@ -188,6 +188,11 @@ fn arguments_come_from_the_message() {
             json!([{ "triangle_area": { "base": 20, "height": 3 } }]),
             "triangle_area {\"base\":20,\"height\":3}",
         ),
+        (
+            "send a report at half past six",
+            json!([{ "post__sendReport": { "to": "06:30", "words": "Now" } }]),
+            "post__sendReport {\"to\":\"06:30\",\"words\":\"Now\"}",
+        ),
         // One text that the person gave speaks for what the model words.
         (
             "send Anna a report that I am late",

@@ -687,6 +687,11 @@ fn a_refusal_is_a_fixed_sentence_and_small_talk_claims_nothing() {
     };
     assert_eq!(says("Hello!"), "says Hello!");
     assert!(says("I've added it.").starts_with("says I keep your to-do list"));
+    let in_spanish = says("\u{a1}De nada! Hasta luego, que te vaya bien.");
+    assert!(
+        in_spanish.starts_with("says I keep your to-do list"),
+        "{in_spanish}"
+    );
     assert_eq!(
         decided(reply, LIST, None, "I have not washed the car", "[]"),
         "says All right, I changed nothing."
