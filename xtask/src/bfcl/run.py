@@ -210,7 +210,7 @@ def share(right, of):
     z, p = 1.96, right / of
     middle = (p + z * z / (2 * of)) / (1 + z * z / of)
     spread = z * math.sqrt(p * (1 - p) / of + z * z / (4 * of * of)) / (1 + z * z / of)
-    return f"{100 * p:.1f} % ({100 * (middle - spread):.1f} to {100 * (middle + spread):.1f})"
+    return f"{100 * p:.1f} % ({100 * max(middle - spread, 0):.1f} to {100 * (middle + spread):.1f})"
 
 
 def difference(pairs):
