@@ -92,7 +92,10 @@ impl Evaluation {
                 .collect();
             parts
                 .into_iter()
-                .flat_map(|part| part.join().unwrap_or_default())
+                .flat_map(|part| {
+                    let stopped = |_| vec![Err("a thread stopped".to_owned())];
+                    part.join().unwrap_or_else(stopped)
+                })
                 .collect()
         })
     }

@@ -82,8 +82,20 @@ pub(super) fn schema(
         Some(ASK_USER) => !guard.asks_information() && !guard.is_off_topic(),
         _ => !guard.is_off_topic(),
     };
-    let fitting = CONTROLS.iter().filter(fits);
-    let word = fitting.map(|Control { name, argument, .. }| {
+    let word = text_schema(CONTROLS.iter().filter(fits));
+    if calls.is_empty() {
+        word
+    } else if guard.must_call() {
+        array_schema(calls, guard.actions_min(), ACTIONS_MAX)
+    } else {
+        // Calls or one text, never both: what was done is said by the tools, not by the model.
+        json!({ "anyOf": [array_schema(calls, guard.actions_min(), ACTIONS_MAX), word] })
+    }
+}
+
+/// Returns the schema of exactly one text to the user, by one of these actions.
+pub(super) fn text_schema<'a>(controls: impl IntoIterator<Item = &'a Control>) -> Value {
+    let text = |Control { name, argument, .. }: &Control| {
         action_schema(
             name,
             json!({
@@ -93,16 +105,8 @@ pub(super) fn schema(
                 "additionalProperties": false
             }),
         )
-    });
-    let word = array_schema(word.collect(), 1, 1);
-    if calls.is_empty() {
-        word
-    } else if guard.must_call() {
-        array_schema(calls, guard.actions_min(), ACTIONS_MAX)
-    } else {
-        // Calls or one text, never both: what was done is said by the tools, not by the model.
-        json!({ "anyOf": [array_schema(calls, guard.actions_min(), ACTIONS_MAX), word] })
-    }
+    };
+    array_schema(controls.into_iter().map(text).collect(), 1, 1)
 }
 
 pub(super) fn array_schema(items: Vec<Value>, min: usize, max: usize) -> Value {

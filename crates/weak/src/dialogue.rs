@@ -1,6 +1,7 @@
 //! The end of the transcript that the guards look at: the user's message and what was said before
 //! it.
 
+use super::analysis;
 use adjutant_core::recall_block;
 use adjutant_core::{Message, Role};
 
@@ -37,6 +38,22 @@ impl Dialogue {
             assistant_before: before.map(|(_, text)| text),
             user_before: earlier.map(|(_, text)| text),
         }
+    }
+
+    /// Returns the text that arguments may come from: the message, and what was said before it if the
+    /// message answers a question or points back.
+    pub(super) fn source(&self) -> String {
+        let mut text = self.message.clone();
+        if self.answers() || analysis::has_anaphora(&self.message) {
+            for earlier in [&self.assistant_before, &self.user_before]
+                .into_iter()
+                .flatten()
+            {
+                text.push('\n');
+                text.push_str(earlier);
+            }
+        }
+        text
     }
 
     /// Returns true if the assistant's reply was a question, so that the message may be its answer.

@@ -351,17 +351,7 @@ impl<'a> Guard<'a> {
 
     /// Returns the words that a new text may be made of.
     fn source(&self) -> Vec<String> {
-        let mut source = analysis::tokens(&self.dialogue.message);
-        if self.dialogue.answers() || analysis::has_anaphora(&self.dialogue.message) {
-            let earlier = [&self.dialogue.assistant_before, &self.dialogue.user_before];
-            source.extend(
-                earlier
-                    .into_iter()
-                    .flatten()
-                    .flat_map(|text| analysis::tokens(text)),
-            );
-        }
-        source
+        analysis::tokens(&self.dialogue.source())
     }
 
     /// Removes optional arguments that nothing in the message asks for.

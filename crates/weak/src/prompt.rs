@@ -57,7 +57,7 @@ pub(super) fn head(
     messages.extend(
         examples
             .fitting(tools)
-            .flat_map(|example| turns(shown(example, tools), example)),
+            .flat_map(|example| turns(shown(example, tools), &example.answer)),
     );
     messages
 }
@@ -77,7 +77,7 @@ pub(super) fn on_demand(
     for example in examples.fitting(all) {
         // User and assistant take turns, so the actions stand in front of the user's first example.
         let text = format!("{}{}", std::mem::take(&mut actions), shown(example, all));
-        messages.extend(turns(text, example));
+        messages.extend(turns(text, &example.answer));
     }
     messages
 }
@@ -95,9 +95,9 @@ fn list_actions(text: &mut String, tools: &[&ToolDefinition]) {
 }
 
 /// Returns an example as the user's message and the assistant's answer.
-fn turns(user: String, example: &Example) -> Vec<Message> {
+pub(super) fn turns(user: String, answer: &[Action]) -> Vec<Message> {
     let answer = Message::assistant(vec![Part::ours(Content::Text {
-        text: written(&example.answer),
+        text: written(answer),
     })]);
     Message::user(user).into_iter().chain(answer).collect()
 }
@@ -113,19 +113,8 @@ pub(super) fn last_scored(
     } else {
         listed(shown, 0, tools)
     };
-    if let Some(before) = dialogue
-        .assistant_before
-        .as_deref()
-        .filter(|_| dialogue.answers())
-    {
-        let cut = |text: &str| {
-            one_line(text)
-                .chars()
-                .take(BEFORE_CHARS_MAX)
-                .collect::<String>()
-        };
-        let earlier = dialogue.user_before.as_deref().map(cut).unwrap_or_default();
-        push_before(&mut text, &earlier, &cut(before));
+    if dialogue.answers() {
+        push_dialogue(&mut text, dialogue);
     }
     push_message(&mut text, &dialogue.message);
     Message::user(text).ok()
@@ -144,23 +133,8 @@ pub(super) fn last(
     } else {
         listed(&entities.shown, entities.hidden, tools)
     };
-    if let Some(before) = dialogue
-        .assistant_before
-        .as_deref()
-        .filter(|_| dialogue.answers() || analysis::has_anaphora(&dialogue.message))
-    {
-        let cut: String = one_line(before).chars().take(BEFORE_CHARS_MAX).collect();
-        let earlier = dialogue
-            .user_before
-            .as_deref()
-            .filter(|_| dialogue.answers())
-            .map(one_line)
-            .unwrap_or_default();
-        push_before(
-            &mut text,
-            &earlier.chars().take(BEFORE_CHARS_MAX).collect::<String>(),
-            &cut,
-        );
+    if dialogue.answers() || analysis::has_anaphora(&dialogue.message) {
+        push_dialogue(&mut text, dialogue);
     }
     push_message(&mut text, &dialogue.message);
     Message::user(text).ok()
@@ -204,7 +178,18 @@ fn listed(shown: &[&Reference], hidden: usize, tools: &[&ToolDefinition]) -> Str
     text
 }
 
-pub(super) fn push_before(text: &mut String, earlier: &str, before: &str) {
+/// Repeats what was said before a message: the assistant's reply, and if that was a question the
+/// message that it is about.
+pub(super) fn push_dialogue(text: &mut String, dialogue: &Dialogue) {
+    let cut = |text: &str| -> String { one_line(text).chars().take(BEFORE_CHARS_MAX).collect() };
+    let earlier = dialogue.user_before.as_deref();
+    let earlier = earlier.filter(|_| dialogue.answers()).map(cut);
+    if let Some(before) = dialogue.assistant_before.as_deref() {
+        push_before(text, &earlier.unwrap_or_default(), &cut(before));
+    }
+}
+
+fn push_before(text: &mut String, earlier: &str, before: &str) {
     if !earlier.is_empty() {
         let _ = writeln!(text, "Earlier message: {earlier}");
     }
@@ -225,7 +210,7 @@ pub(super) fn push_message(text: &mut String, message: &str) {
 }
 
 /// Formats an answer as the model writes it: compact JSON.
-pub(super) fn written(actions: &[Action]) -> String {
+fn written(actions: &[Action]) -> String {
     let actions: Vec<Value> = actions
         .iter()
         .map(|action| json!({ &action.tool: action.args }))

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::analysis::{self, Likeness};
 use crate::detect::detect;
-use crate::dialogue::Dialogue;
 use crate::language::lists;
 use crate::lexicon::lexicon;
 
@@ -25,22 +24,6 @@ pub(super) struct Evidence {
     /// The significant digits of its numbers.
     digits: Vec<String>,
     has_number_words: bool,
-}
-
-/// Returns the text that arguments may come from: the message, and what was said before it if the
-/// message answers a question or points back.
-pub(super) fn source(dialogue: &Dialogue) -> String {
-    let mut text = dialogue.message.clone();
-    if dialogue.answers() || analysis::has_anaphora(&dialogue.message) {
-        for earlier in [&dialogue.user_before, &dialogue.assistant_before]
-            .into_iter()
-            .flatten()
-        {
-            text.push('\n');
-            text.push_str(earlier);
-        }
-    }
-    text
 }
 
 impl Evidence {

@@ -14,7 +14,7 @@ pub(super) use prompt::messages;
 use adjutant_core::{ActionKind, ActionScores, Arguments, Content, ToolDefinition};
 use serde_json::{Value, json};
 
-use super::actions::{self, ACTIONS_MAX, CONTROLS, SENTENCE_CHARS_MAX};
+use super::actions::{self, ACTIONS_MAX, CONTROLS};
 use super::answer::{Action, call, question_call, reply_content};
 use super::clarification::Clarification;
 use super::dialogue::Dialogue;
@@ -67,7 +67,7 @@ impl<'a> Tools<'a> {
         if self.general.is_empty() {
             return None;
         }
-        let evidence = Evidence::new(&evidence::source(dialogue));
+        let evidence = Evidence::new(&dialogue.source());
         let mut found: Vec<(usize, &ToolDefinition)> = self
             .general
             .iter()
@@ -137,21 +137,10 @@ pub(super) fn schema(dialogue: &Dialogue, tools: &[&ToolDefinition]) -> Value {
             actions::action_schema(tool.name.as_str(), arguments)
         })
         .collect();
-    let words = CONTROLS.iter().map(|control| {
-        actions::action_schema(
-            control.name,
-            json!({
-                "type": "object",
-                "properties": { control.argument: actions::line_schema(SENTENCE_CHARS_MAX) },
-                "required": [control.argument],
-                "additionalProperties": false
-            }),
-        )
-    });
-    let words = actions::array_schema(words.collect(), 1, 1);
+    let text = actions::text_schema(&CONTROLS);
     match calls.is_empty() {
-        true => words,
-        false => json!({ "anyOf": [actions::array_schema(calls, 1, ACTIONS_MAX), words] }),
+        true => text,
+        false => json!({ "anyOf": [actions::array_schema(calls, 1, ACTIONS_MAX), text] }),
     }
 }
 
@@ -165,7 +154,7 @@ pub(super) fn contents(
     let ask = |index: usize, clarification: &Clarification<'_>| {
         question_call(index, clarification, guard.language)
     };
-    let evidence = Evidence::new(&evidence::source(dialogue));
+    let evidence = Evidence::new(&dialogue.source());
     let mut accepted: Vec<(&str, Arguments)> = Vec::new();
     let mut open = None;
     for action in chosen {

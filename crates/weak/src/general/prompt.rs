@@ -3,14 +3,14 @@
 
 use std::fmt::Write as _;
 
-use adjutant_core::{Content, GenerateRequest, Message, Part, Role, ToolDefinition};
+use adjutant_core::{GenerateRequest, Message, Role, ToolDefinition};
 use serde_json::Value;
 
 use super::examples;
 use crate::analysis;
 use crate::dialogue::Dialogue;
 use crate::example::Examples;
-use crate::prompt::{one_line, push_before, push_message, written};
+use crate::prompt::{one_line, push_dialogue, push_message, turns};
 
 /// The instruction of an agent that has other tools too, whose own one is about those.
 const INSTRUCTION: &str = "You call actions for the person you talk to.";
@@ -24,9 +24,6 @@ Use off-topic if none of the actions does what is asked, unclear if a needed arg
 /// Most characters of a description, of a tool and of an argument.
 const TOOL_CHARS_MAX: usize = 300;
 const ARGUMENT_CHARS_MAX: usize = 160;
-
-/// Most characters that are repeated of the message before.
-const BEFORE_CHARS_MAX: usize = 240;
 
 /// Returns the messages of a request with general tools. `own`: the agent's examples. `is_alone`: the
 /// agent has no other tools, so its own instruction and examples are about these.
@@ -56,32 +53,21 @@ pub(crate) fn messages(
         let tools: Vec<&ToolDefinition> = example.tools.iter().collect();
         let mut text = declared(&tools);
         push_message(&mut text, &example.message);
-        messages.extend(exchange(text, written(&example.answer)));
+        messages.extend(turns(text, &example.answer));
     }
     let mut text = declared(tools);
     for example in own.fitting(tools).filter(|_| is_alone) {
         // User and assistant take turns, so the actions stand in front of the first example.
         let mut text = std::mem::take(&mut text);
         push_message(&mut text, &example.message);
-        messages.extend(exchange(text, written(&example.answer)));
+        messages.extend(turns(text, &example.answer));
     }
-    if let Some(before) = dialogue
-        .assistant_before
-        .as_deref()
-        .filter(|_| dialogue.answers() || analysis::has_anaphora(&dialogue.message))
-    {
-        let cut = |text: &str| clipped(text, BEFORE_CHARS_MAX);
-        let earlier = dialogue.user_before.as_deref().map(cut).unwrap_or_default();
-        push_before(&mut text, &earlier, &cut(before));
+    if dialogue.answers() || analysis::has_anaphora(&dialogue.message) {
+        push_dialogue(&mut text, dialogue);
     }
     push_message(&mut text, &dialogue.message);
     messages.extend(Message::user(text));
     messages
-}
-
-fn exchange(user: String, answer: String) -> impl Iterator<Item = Message> {
-    let answer = Message::assistant(vec![Part::ours(Content::Text { text: answer })]);
-    Message::user(user).into_iter().chain(answer)
 }
 
 /// Lists tools with their arguments, one on each line.
