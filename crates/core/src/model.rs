@@ -276,6 +276,10 @@ pub struct GenerateResponse {
     pub cost: Option<Cost>,
     /// Model that responded, as the provider names it.
     pub model: ModelId,
+    /// Probability of the answer among all that the schema allows, `0.0..=1.0`. `None` without a
+    /// schema, or if the provider does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<f32>,
     /// Parts and settings of the request that could not be sent as given, as messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,

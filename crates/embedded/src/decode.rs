@@ -15,6 +15,7 @@ use crate::engine::{self, GgufFile, KvCache, Network};
 use crate::error::{DecodeError, LoadError};
 use crate::prefill::{CHUNK_TOKENS, PrefillRate, chunk_len};
 use crate::prefix::{CacheKey, HeadFile, PrefixStore, common_len};
+use crate::sample::share;
 use crate::sample::{Sampler, Sampling};
 use crate::template::{self, ChatTurn};
 use crate::tokenizer::Tokenizer;
@@ -89,7 +90,7 @@ pub enum AnswerEnd {
 }
 
 /// An answer with its token counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Answer {
     /// The complete text of the answer.
@@ -102,6 +103,9 @@ pub struct Answer {
     pub cached_tokens: usize,
     /// The number of tokens that were generated.
     pub output_tokens: usize,
+    /// The probability of the answer among all that the schema allows, `0.0..=1.0`: the product of
+    /// the shares that the chosen tokens have of the allowed ones. 1 without a schema.
+    pub certainty: f32,
 }
 
 /// Receives an answer while it is generated, and may cancel it.
@@ -280,6 +284,7 @@ impl Decoder {
             tokens_left: request.output_tokens_max.min(window_tokens - prompt.len()),
             text: TextStream::buffering(),
             output_tokens: 0,
+            certainty: 1.0,
         };
         let end = self.generate_tokens(&mut generation, listener)?;
         generation.text.finish(listener);
@@ -289,6 +294,7 @@ impl Decoder {
             input_tokens: prompt.len(),
             cached_tokens,
             output_tokens: generation.output_tokens,
+            certainty: generation.certainty,
         })
     }
 
@@ -354,6 +360,9 @@ impl Decoder {
                 .map(Constraint::allowed)
                 .transpose()?;
             let token = generation.sampler.pick(&logits, allowed.as_ref())?;
+            if let Some(allowed) = &allowed {
+                generation.certainty *= share(&logits, allowed, token);
+            }
             // Checked here, because the constraint does not accept end tokens.
             if self.tokenizer.is_end(token) {
                 return Ok(AnswerEnd::Stop);
@@ -489,6 +498,7 @@ struct Generation {
     tokens_left: usize,
     text: TextStream,
     output_tokens: usize,
+    certainty: f32,
 }
 
 impl Generation {

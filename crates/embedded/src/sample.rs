@@ -111,6 +111,17 @@ impl Sampler {
     }
 }
 
+/// Returns the probability of a token if only the allowed ones can be chosen.
+pub(crate) fn share(logits: &[f32], allowed: &SimpleVob, token: TokenId) -> f32 {
+    let at = |token: TokenId| {
+        let logit = usize::try_from(token).ok().and_then(|at| logits.get(at));
+        logit.copied().unwrap_or(f32::NEG_INFINITY)
+    };
+    let of = at(token);
+    let total: f32 = allowed.iter().map(|other| (at(other) - of).exp()).sum();
+    1.0 / total.max(1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

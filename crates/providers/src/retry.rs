@@ -387,6 +387,7 @@ mod tests {
             counters: adjutant_core::Counters::default(),
             cost: None,
             losses: Vec::new(),
+            certainty: None,
         })
     }
 

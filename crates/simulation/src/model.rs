@@ -139,6 +139,7 @@ impl Model {
             cost: None,
             model: self.id.clone(),
             losses: Vec::new(),
+            certainty: None,
         }
     }
 }

@@ -252,6 +252,7 @@ fn replied(turn: TurnId, number: u32, asked: u8, calls: &[ToolCall]) -> Event {
             cost: None,
             model: model(asked),
             losses: Vec::new(),
+            certainty: None,
         })
     };
     Event::ModelReplied {

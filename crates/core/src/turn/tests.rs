@@ -87,6 +87,7 @@ fn reply(finish: FinishReason, contents: Vec<Content>) -> GenerateResponse {
         counters: crate::Counters::default(),
         cost: None,
         losses: Vec::new(),
+        certainty: None,
     }
 }
 

@@ -166,6 +166,7 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
                     counters: Counters::default(),
                     cost: None,
                     losses: Vec::new(),
+                    certainty: None,
                 }))
             }
             Action::CallTools(calls) => turn.on_call_ends(

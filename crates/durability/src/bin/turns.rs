@@ -190,6 +190,7 @@ impl Canned {
             cost: None,
             model: self.id.clone(),
             losses: Vec::new(),
+            certainty: None,
         }));
         Ok(pieces)
     }

@@ -269,6 +269,7 @@ impl ModelSource {
             counters: Counters::default(),
             cost: None,
             losses,
+            certainty: Some(answer.certainty),
         }
     }
 }

@@ -163,6 +163,7 @@ impl PartialAnswer {
             cost: self.usage.cost.and_then(Cost::from_usd),
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
+            certainty: None,
         };
         check_content(response, &self.vendor)
     }

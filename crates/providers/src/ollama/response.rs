@@ -103,6 +103,7 @@ impl AnswerFold for PartialAnswer {
             cost: None,
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
+            certainty: None,
         };
         check_content(response, &self.vendor)
     }

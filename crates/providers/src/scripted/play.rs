@@ -176,6 +176,7 @@ fn response(reply: &Reply, model: &ModelId) -> GenerateResponse {
         counters: Counters::default(),
         cost: None,
         losses: Vec::new(),
+        certainty: None,
     }
 }
 

@@ -126,6 +126,7 @@ async fn a_turn_without_tools_has_none_in_another_process_either() {
             cost: None,
             model: ModelId::new("scripted", "script").unwrap(),
             losses: Vec::new(),
+            certainty: None,
         };
         let limits = TurnLimits {
             words_only: true,

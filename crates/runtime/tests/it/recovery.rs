@@ -73,6 +73,7 @@ fn replied(tool: &str) -> Event {
         counters: adjutant_core::Counters::default(),
         cost: None,
         losses: Vec::new(),
+        certainty: None,
     };
     Event::ModelReplied {
         turn: turn(),

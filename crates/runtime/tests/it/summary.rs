@@ -107,6 +107,7 @@ impl Reader {
             cost: None,
             model: self.id.clone(),
             losses: Vec::new(),
+            certainty: None,
         })
     }
 

@@ -87,6 +87,7 @@ impl LanguageModel for Dictated {
                             cost: None,
                             model,
                             losses: Vec::new(),
+                            certainty: None,
                         };
                         Some((Ok(Delta::Finished(reply)), None))
                     }

@@ -137,6 +137,7 @@ impl AnswerFold for PartialAnswer {
             cost: self.counts.cost(self.dialect.costs_in_dollars),
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
+            certainty: None,
         };
         check_content(response, &self.vendor)
     }

@@ -98,6 +98,7 @@ pub(super) fn to_response(
         cost,
         model: vendor.answered_by(reply.model),
         losses,
+        certainty: None,
     };
     check_content(response, vendor)
 }
