@@ -51,7 +51,7 @@ impl Verdict {
 pub(crate) struct Evaluation {
     /// Each with the tasks of its list.
     pub(crate) lines: Vec<(Line, Vec<String>)>,
-    tools: Vec<ToolDefinition>,
+    pub(crate) tools: Vec<ToolDefinition>,
     /// The scores of sentences, if they are read from a file.
     known: Option<BTreeMap<String, ActionScores>>,
 }
@@ -102,7 +102,10 @@ impl Evaluation {
 }
 
 /// Returns the scores of a sentence if the right actions are known.
-fn given(line: &Line) -> Result<ActionScores, String> {
+///
+/// # Errors
+/// A language or kind of action that there is none of.
+pub(crate) fn given(line: &Line) -> Result<ActionScores, String> {
     let scores = ActionScores::new(sentences::language(line)?);
     let kinds = sentences::kinds(&line.actions)?.into_iter();
     Ok(kinds.fold(scores, |scores, kind| scores.with(kind, GIVEN)))
@@ -253,16 +256,7 @@ fn best(
     tools: &[ToolDefinition],
     scores: ActionScores,
 ) -> Result<Judged, String> {
-    let references: Vec<Reference> = tasks
-        .iter()
-        .enumerate()
-        .map(|(index, task)| Reference {
-            kind: "task".to_owned(),
-            id: (index + 1).to_string(),
-            label: task.trim_start_matches('*').to_owned(),
-            done: task.starts_with('*'),
-        })
-        .collect();
+    let references = references(tasks);
     let mut request = GenerateRequest::new(messages(line)?);
     request.tools = tools.to_vec().into();
     let encoded = weak.encode(&request, &references, Some(&scores));
@@ -280,7 +274,22 @@ fn best(
     best.ok_or_else(|| format!("{}: nothing is right", line.id))
 }
 
-fn messages(line: &Line) -> Result<Vec<Message>, String> {
+/// Returns the tasks of a list, of which those with an asterisk are done.
+pub(crate) fn references(tasks: &[String]) -> Vec<Reference> {
+    let reference = |(index, task): (usize, &String)| Reference {
+        kind: "task".to_owned(),
+        id: (index + 1).to_string(),
+        label: task.trim_start_matches('*').to_owned(),
+        done: task.starts_with('*'),
+    };
+    tasks.iter().enumerate().map(reference).collect()
+}
+
+/// Returns the messages of a sentence, the last one its own.
+///
+/// # Errors
+/// A text that is no message.
+pub(crate) fn messages(line: &Line) -> Result<Vec<Message>, String> {
     let earlier = line
         .history
         .iter()
@@ -304,6 +313,7 @@ fn response(text: String) -> Result<GenerateResponse, String> {
         },
         counters: Counters::default(),
         cost: None,
+        certainty: None,
         losses: Vec::new(),
     })
 }
@@ -354,7 +364,7 @@ fn chosen(schema: &Value, right: &[Value]) -> Vec<Value> {
 }
 
 /// Returns true if a text is one of the wordings of an action.
-fn has_text(wanted: &Value, text: &str) -> bool {
+pub(crate) fn has_text(wanted: &Value, text: &str) -> bool {
     let wordings = wanted.as_array().into_iter().flatten().skip(1);
     wordings
         .filter_map(Value::as_str)
@@ -372,7 +382,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Judges calls, questions and texts by what is right.
-fn judge(response: &GenerateResponse, right: &[Value]) -> Verdict {
+pub(crate) fn judge(response: &GenerateResponse, right: &[Value]) -> Verdict {
     let (mut calls, mut asks, mut declines) = (Vec::new(), false, false);
     for part in &response.parts {
         if let Content::ToolCall(call) = &part.content {

@@ -26,6 +26,7 @@
 //! sentences are those of a new class, and a sample of all others. It takes a fraction of the time.
 
 mod ablate;
+mod answers;
 mod cases;
 mod decide;
 mod fit;
@@ -33,6 +34,7 @@ mod measure;
 mod prompt;
 mod sentences;
 mod states;
+mod texts;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -84,6 +86,11 @@ fn run() -> Result<(), String> {
         ["decide", "--misses", class] => decide::misses(&root, class),
         ["decide"] => decide::run(&root, None),
         ["decide", scores] => decide::run(&root, Some(Path::new(scores))),
+        ["answers", model, every] => {
+            let every = every.parse().map_err(|_| USAGE.to_owned())?;
+            answers::run(&root, Path::new(model), every)
+        }
+        ["texts"] => texts::run(&root),
         ["words"] => words(&root, &sentences),
         [model] => states(&root, sentences, model, None),
         [model, "--continue", class] => states(&root, sentences, model, Some(class)),

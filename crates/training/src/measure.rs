@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::sentences::Sentence;
 
 /// Parts of the sentences, of which each is left out once.
-const FOLDS: usize = 5;
+pub(crate) const FOLDS: usize = 5;
 /// Least probability of an action that counts as wanted.
 const WANTED: f32 = 0.5;
 
@@ -25,6 +25,13 @@ struct Counts {
     language: usize,
 }
 
+/// Returns the part that a sentence belongs to.
+pub(crate) fn fold(id: &str) -> usize {
+    // A copy with another history belongs to the part of its sentence.
+    let id = id.trim_end_matches('+');
+    id.bytes().map(usize::from).sum::<usize>() % FOLDS
+}
+
 /// Prints the shares of sentences that are right, by language and class, and writes
 /// the scores of each sentence into `target/action-scores.jsonl`.
 ///
@@ -37,18 +44,13 @@ pub(crate) fn cross_validate<R, C>(
     train: impl Fn(&[&Sentence], &[&R]) -> Result<C, String>,
     score: impl Fn(&C, &Sentence, &R) -> ActionScores,
 ) -> Result<(), String> {
-    let fold = |sentence: &Sentence| {
-        // A copy with another history belongs to the fold of its sentence.
-        let id = sentence.id.trim_end_matches('+');
-        id.bytes().map(usize::from).sum::<usize>() % FOLDS
-    };
     let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
     let mut scored = String::new();
     for left_out in 0..FOLDS {
         let (kept, rest): (Vec<_>, Vec<_>) = sentences
             .iter()
             .zip(rows)
-            .partition(|(sentence, _)| fold(sentence) != left_out);
+            .partition(|(sentence, _)| fold(&sentence.id) != left_out);
         let (trained_on, of_them): (Vec<&Sentence>, Vec<&R>) = kept.into_iter().unzip();
         let classifier = train(&trained_on, &of_them)?;
         for (sentence, row) in rest {

@@ -101,13 +101,17 @@ fn parse_actions(text: &str) -> Option<Vec<Action>> {
 }
 
 /// Returns the calls, question or reply of a scored message.
-pub(super) fn decided(scored: &Scored<'_>, chosen: &[Action]) -> Vec<Content> {
+pub(super) fn decided(
+    scored: &Scored<'_>,
+    chosen: &[Action],
+    certainty: Option<f32>,
+) -> Vec<Content> {
     let language = scored.language();
     let ask =
         |at: usize, clarification: &Clarification<'_>| question_call(at, clarification, language);
     match scored.decide() {
         Decision::Act(steps, open) => {
-            let (calls, left) = scored.calls(&steps, chosen);
+            let (calls, left) = scored.calls(&steps, chosen, certainty);
             let mut contents: Vec<Content> = calls
                 .into_iter()
                 .enumerate()

@@ -28,11 +28,18 @@ pub(super) enum Clarification<'a> {
         kind: &'a str,
         open: Vec<&'a Reference>,
     },
-    /// The user may have meant something else than this action on the entity.
+    /// The user may have meant something else than calls with these texts, or on the entities with
+    /// these labels.
     Sure {
         tool: &'a ToolDefinition,
-        what: String,
+        what: Vec<String>,
     },
+    /// The new text for an entity may not be what the user means.
+    Text { of: String, text: String },
+    /// The user may not have meant some of these calls.
+    Plan(Vec<Self>),
+    /// A question that is not answered yet.
+    Repeated(String),
     /// The message names an entity, and not what to do with it.
     WhatWith { what: String },
     /// The entity to create exists already.
@@ -80,9 +87,22 @@ impl Clarification<'_> {
                 which(kind, &names, more, language)
             }
             Self::Sure { tool, what } => match sure(tool) {
-                Some(name) => say(name, &[("what", what)]),
-                None => format!("Do you want me to {} \u{201c}{what}\u{201d}?", verb(tool)),
+                Some(name) => {
+                    let what = sentences::joined(language, name, what);
+                    say(name, &[("what", &what)])
+                }
+                None => format!(
+                    "Do you want me to {} \u{201c}{}\u{201d}?",
+                    verb(tool),
+                    what.join("\u{201d}, \u{201c}")
+                ),
             },
+            Self::Text { of, text } => say("sure_reword_to", &[("what", of), ("text", text)]),
+            Self::Plan(parts) => {
+                let parts = parts.iter().map(|part| part.question(language));
+                parts.collect::<Vec<_>>().join(" ")
+            }
+            Self::Repeated(question) => question.clone(),
             Self::WhatWith { what } => say("what_with", &[("what", what)]),
             Self::Again { tool, what } => say("again", &[("what", what), ("verb", verb(tool))]),
             Self::Argument { name } => say("argument", &[("what", name)]),

@@ -145,7 +145,7 @@ impl<'a> Guard<'a> {
                         Some(entity) if touched.contains(&entity) && !call_again => {
                             return Err(Clarification::Sure {
                                 tool: call.tool,
-                                what: entity.label.clone(),
+                                what: vec![entity.label.clone()],
                             });
                         }
                         Some(entity) => touched.push(entity),
@@ -389,6 +389,6 @@ fn ask_if<'a>(
     if !doubtful {
         return Ok(());
     }
-    let what = what.to_owned();
+    let what = vec![what.to_owned()];
     Err(Clarification::Sure { tool, what })
 }

@@ -3,8 +3,8 @@
 //! The scores say what is asked for, in any words; the lists only find references to entities and
 //! the limits of texts.
 
-#[cfg(feature = "ablation")]
-mod ablation; // lexicons without one of their lists
+#[cfg(feature = "training")]
+mod training; // lexicons without one of their lists
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -54,7 +54,7 @@ pub(crate) fn lexicon(language: Language) -> &'static Lexicon {
 }
 
 /// The lexicons that messages are read by: the built-in ones, unless others are measured
-/// (`ablation`).
+/// (`training`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lexicons {
     others: Option<&'static [Lexicon]>,
@@ -87,6 +87,7 @@ pub(crate) struct Lexicon {
     #[serde(skip)]
     pub(crate) language: Language,
     pub(crate) adding_verbs: WordList,
+    pub(crate) agreements: WordList,
     pub(crate) all: PhraseList,
     pub(crate) also_tasks: WordList,
     pub(crate) before_text: PhraseList,

@@ -21,10 +21,12 @@ mod dialogue; // the end of the transcript
 mod entities; // the user's entities, and which of them are shown
 mod example; // examples for the model
 mod false_claim; // text that claims a change without a call
+mod features; // hashed features of texts
 mod general; // tools that act on no entities
 mod guard; // checks of calls against the message
 mod language; // word lists of English
 mod lexicon; // word lists of five languages
+mod linear; // linear units over hashed features
 mod offer; // the tools and entities a message allows
 mod prompt; // the messages the model reads
 mod quote; // texts that a tool takes verbatim
@@ -33,6 +35,7 @@ mod resolve; // entity resolution
 mod scored; // decisions about messages with scores
 mod sentences; // sentences to the person
 mod speech; // speech acts: statements, orders, questions
+mod text_classifier; // texts that entries may get
 mod tool_kind; // classification of tools
 mod word_classifier; // scores of actions by words
 mod words; // words of any language, folded
@@ -40,6 +43,9 @@ mod words; // words of any language, folded
 pub use constrained_model::{ConstrainedModel, is_small_model};
 pub use example::InvalidExamples;
 pub use false_claim::{claims_a_change, claims_understanding};
+#[cfg(feature = "training")]
+pub use scored::TextChoices;
+pub use text_classifier::TextClassifier;
 pub use word_classifier::WordClassifier;
 
 use actions::CONTROLS;
@@ -184,11 +190,7 @@ impl WeakTools {
         };
         let schema = if let Some(scored) = &scored {
             let decision = scored.decide();
-            messages.extend(prompt::last_scored(
-                &dialogue,
-                &scored.shown(&decision),
-                &tools,
-            ));
+            messages.extend(prompt::last_scored(&dialogue));
             scored.schema(&decision)
         } else {
             let entities = Entities::new(references, &dialogue, &tools);
@@ -228,8 +230,9 @@ impl WeakTools {
         let tools = all.of_entities;
         let scored = scores
             .and_then(|scores| Scored::new(&dialogue, references, &tools, *scores, self.lexicons));
+        let certainty = response.certainty;
         answer::decode(response, |actions| match &scored {
-            Some(scored) => answer::decided(scored, &actions.unwrap_or_default()),
+            Some(scored) => answer::decided(scored, &actions.unwrap_or_default(), certainty),
             None => answer::guarded(actions, &Guard::new(&dialogue, references, &tools), &tools),
         })
     }

@@ -103,16 +103,8 @@ pub(super) fn turns(user: String, answer: &[Action]) -> Vec<Message> {
 }
 
 /// Returns the last message for a scored message: the entities that the model chooses for, if any.
-pub(super) fn last_scored(
-    dialogue: &Dialogue,
-    shown: &[&Reference],
-    tools: &[&ToolDefinition],
-) -> Option<Message> {
-    let mut text = if shown.is_empty() {
-        String::new()
-    } else {
-        listed(shown, 0, tools)
-    };
+pub(super) fn last_scored(dialogue: &Dialogue) -> Option<Message> {
+    let mut text = String::new();
     if dialogue.answers() {
         push_dialogue(&mut text, dialogue);
     }

@@ -87,7 +87,7 @@ impl<'a> Guard<'a> {
         {
             Some(Quote { tool, quoted, .. }) => Clarification::Sure {
                 tool,
-                what: quoted.texts.join(" "),
+                what: vec![quoted.texts.join(" ")],
             },
             None => Clarification::NotUnderstood,
         }

@@ -34,9 +34,74 @@ pub(super) fn filled(language: Language, name: &str, values: &[(&str, &str)]) ->
     text
 }
 
+/// Returns several values as one for a sentence with `{what}` in quotation marks: each gets the
+/// marks of the sentence.
+pub(super) fn joined(language: Language, name: &str, values: &[String]) -> String {
+    values.join(&between(sentence(language, name)))
+}
+
+/// Reads the values of the placeholders of a sentence that a text begins with after it was
+/// [`filled`], in the order of the sentence, and what stands behind it. Each may be several that were
+/// [`joined`]. `None` for another text.
+pub(super) fn values<'a>(
+    language: Language,
+    name: &str,
+    text: &'a str,
+) -> Option<(Vec<Vec<String>>, &'a str)> {
+    let template = sentence(language, name);
+    let separator = between(template);
+    let mut parts = template.split(['{', '}']);
+    let mut rest = text.strip_prefix(parts.next()?)?;
+    let mut values = Vec::new();
+    while let (Some(_), Some(behind)) = (parts.next(), parts.next()) {
+        let end = rest.find(behind)?;
+        let several = rest[..end].split(&separator).map(str::to_owned);
+        values.push(several.collect());
+        rest = &rest[end + behind.len()..];
+    }
+    (!values.is_empty()).then_some((values, rest))
+}
+
+/// Returns what stands between two values in the quotation marks of a sentence.
+fn between(template: &str) -> String {
+    let (open, close) = match template {
+        _ if template.contains('\u{ab}') => ("\u{ab}", "\u{bb}"),
+        _ if template.contains('\u{201e}') => ("\u{201e}", "\u{201c}"),
+        _ => ("\u{201c}", "\u{201d}"),
+    };
+    // French has blanks inside of the marks.
+    let blank = if template.contains("\u{ab} ") {
+        " "
+    } else {
+        ""
+    };
+    format!("{blank}{close}, {open}{blank}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_a_question_are_read_in_every_language() {
+        for language in Language::ALL {
+            let values = [
+                ("what", "1. \u{201c}A\u{201d}, (b)"),
+                ("text", "Zug: 7.30?"),
+            ];
+            let question = filled(language, "sure_reword_to", &values);
+            let (read, rest) = super::values(language, "sure_reword_to", &question).unwrap();
+            assert_eq!(rest, "");
+            let expected = values.map(|(_, value)| vec![value.to_owned()]);
+            assert_eq!(read, expected, "{question}");
+            let texts = ["milk".to_owned(), "l'eau, \u{ab}plate\u{bb}".to_owned()];
+            let what = joined(language, "sure_create", &texts);
+            let question = filled(language, "sure_create", &[("what", &what)]) + " And?";
+            let read = super::values(language, "sure_create", &question).unwrap();
+            assert_eq!(read, (vec![texts.to_vec()], " And?"), "{question}");
+            assert_eq!(super::values(language, "sure_delete", &question), None);
+        }
+    }
 
     #[test]
     fn every_language_has_the_sentences_of_english() {
@@ -44,7 +109,7 @@ mod tests {
         for language in Language::ALL {
             assert_eq!(names(language), names(Language::English), "{language}");
             for (name, english) in &ALL["en"] {
-                let holes = |text: &str| text.contains("{what}");
+                let holes = |text: &str| [text.contains("{what}"), text.contains("{text}")];
                 assert_eq!(
                     holes(sentence(language, name)),
                     holes(english),

@@ -141,6 +141,7 @@ fn answer(text: &str, finish: FinishReason) -> GenerateResponse {
         counters: adjutant_core::Counters::default(),
         cost: None,
         losses: Vec::new(),
+        certainty: None,
     }
 }
 

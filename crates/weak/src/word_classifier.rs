@@ -5,14 +5,11 @@ use std::sync::LazyLock;
 
 use adjutant_core::{ActionKind, ActionScores, Language};
 
+use super::linear::{self, Unit, WIDTH, hashed};
 use super::words::{is_number, words};
 
 /// Rows of the weights: kinds of actions, then languages.
 const ROWS: usize = ActionKind::ALL.len() + Language::ALL.len();
-/// Weights of a row. Features are spread over them by a hash.
-const WIDTH: usize = 1 << 14;
-/// Bytes of a row in a file: the unit of its weights, the bias, and a byte a weight.
-const ROW_BYTES: usize = size_of::<f32>() * 2 + WIDTH;
 /// Letters of the parts of words that are features.
 const PARTS: std::ops::RangeInclusive<usize> = 3..=5;
 
@@ -40,7 +37,7 @@ static BUILT_IN: LazyLock<WordClassifier> = LazyLock::new(|| {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WordClassifier {
     /// For each row the weights, and the bias.
-    rows: Vec<(Vec<f32>, f32)>,
+    rows: Vec<Unit>,
 }
 
 impl WordClassifier {
@@ -64,39 +61,13 @@ impl WordClassifier {
     /// Reads the bytes of [`WordClassifier::to_bytes`]. `None` for others.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap_or_default());
-        let row = |row: &[u8]| {
-            let (unit, rest) = row.split_at(size_of::<f32>());
-            let (bias, weights) = rest.split_at(size_of::<f32>());
-            let unit = number(unit);
-            let weights = weights
-                .iter()
-                .map(|byte| f32::from(i8::from_le_bytes([*byte])) * unit);
-            (weights.collect(), number(bias))
-        };
-        let whole = bytes.len() == ROW_BYTES * ROWS;
-        whole
-            .then(|| Self::new(bytes.chunks_exact(ROW_BYTES).map(row).collect()))
-            .flatten()
+        linear::from_bytes(bytes, ROWS).and_then(Self::new)
     }
 
     /// Returns the classifier as bytes, with weights of 8 bits.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(ROW_BYTES * ROWS);
-        for (weights, bias) in &self.rows {
-            let largest = weights
-                .iter()
-                .fold(0f32, |max, weight| max.max(weight.abs()));
-            let unit = (largest / f32::from(i8::MAX)).max(f32::MIN_POSITIVE);
-            bytes.extend(unit.to_le_bytes());
-            bytes.extend(bias.to_le_bytes());
-            bytes.extend(weights.iter().flat_map(|weight| {
-                // Within an i8, by the choice of the unit.
-                ((weight / unit).round() as i8).to_le_bytes()
-            }));
-        }
-        bytes
+        linear::to_bytes(&self.rows)
     }
 
     /// Returns the features of a message, each once and in order.
@@ -140,23 +111,9 @@ impl WordClassifier {
     #[must_use]
     pub fn scores(&self, message: &str) -> ActionScores {
         let features = Self::features(message);
-        let output = |(weights, bias): &(Vec<f32>, f32)| {
-            features.iter().map(|at| weights[*at]).sum::<f32>() + bias
-        };
+        let output = |unit: &Unit| linear::output(unit, &features);
         ActionScores::from_outputs(&self.rows.iter().map(output).collect::<Vec<_>>())
     }
-}
-
-/// Returns the place of a feature: the FNV-1a hash of its kind and text, cut to the width.
-fn hashed(kind: &str, text: &str) -> usize {
-    const OFFSET: u32 = 0x811c_9dc5;
-    const PRIME: u32 = 0x0100_0193;
-    let bytes = kind.bytes().chain([b' ']).chain(text.bytes());
-    let hash = bytes.fold(OFFSET, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(PRIME)
-    });
-    // The upper half is mixed in: the lower bits of this hash are its weakest.
-    (hash ^ (hash >> 16)) as usize % WIDTH
 }
 
 #[cfg(test)]

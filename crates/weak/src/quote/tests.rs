@@ -105,6 +105,7 @@ fn decoded(message: &str, answer: &str) -> String {
         counters: adjutant_core::Counters::default(),
         cost: None,
         losses: Vec::new(),
+        certainty: None,
     };
     let lines = weak()
         .decode(response, &request(message, tools()), &things(), None)

@@ -1,16 +1,26 @@
 //! The part of a decision that the model takes: the schema of its answer, and what it becomes.
 
-use adjutant_core::{Arguments, Reference, ToolDefinition};
+use adjutant_core::{ActionKind, Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
+use super::choice::{self, Choice};
 use super::{Decision, Scored, Step};
 use crate::actions::{
     ACTIONS_MAX, CONTROLS, SENTENCE_CHARS_MAX, action_schema, array_schema, bounded, line_schema,
 };
 use crate::answer::Action;
 use crate::clarification::Clarification;
-use crate::entities;
 use crate::tool_kind::free_texts;
+use crate::words::words;
+
+/// Least probability of a text with which an entity is created without a question.
+const CREATED: f32 = 0.2;
+/// That of a new text, which takes the place of words of the person.
+const CHANGED: f32 = 0.4;
+/// Least certainty of the model's answer, if it chose texts.
+const CHOSEN: f32 = 0.5;
+/// Words from which on a message is a story.
+const STORY_WORDS: usize = 25;
 
 impl<'a> Scored<'a> {
     /// Returns the schema of the model's answer to a decision: a list that is empty if nothing is
@@ -36,13 +46,9 @@ impl<'a> Scored<'a> {
         let mut texts = None;
         for step in steps {
             match step {
-                Step::Call(..) => {}
+                Step::Call(..) | Step::Reword(..) => {}
                 Step::Open(tool) => {
                     first.push(action_schema(tool.name.as_str(), open_arguments(tool)));
-                }
-                Step::Reword(_, _, texts) if texts.len() == 1 => {}
-                Step::Reword(tool, entity, texts) => {
-                    first.push(self.reworded_schema(tool, *entity, texts));
                 }
                 Step::Texts(tool, choices) => {
                     if only_text(tool, choices).is_none() {
@@ -65,27 +71,13 @@ impl<'a> Scored<'a> {
         schema
     }
 
-    /// Returns the entities that the model has to see to choose.
-    pub(crate) fn shown(&self, decision: &Decision<'a>) -> Vec<&'a Reference> {
-        let Decision::Act(steps, _) = decision else {
-            return Vec::new();
-        };
-        let mut shown: Vec<usize> = steps
-            .iter()
-            .flat_map(|step| match step {
-                Step::Reword(_, entity, texts) if texts.len() > 1 => vec![*entity],
-                Step::Reword(..) | Step::Call(..) | Step::Texts(..) | Step::Open(_) => Vec::new(),
-            })
-            .collect();
-        shown.sort_unstable();
-        shown.into_iter().map(|at| self.entities[at]).collect()
-    }
-
     /// Returns the calls of a decision, with what the model chose, and the question that is left.
+    /// `certainty` is the model's for its whole answer.
     pub(crate) fn calls(
         &self,
         steps: &[Step<'a>],
         chosen: &[Action],
+        certainty: Option<f32>,
     ) -> (Vec<(&'a str, Arguments)>, Option<Clarification<'a>>) {
         let mut calls: Vec<(&'a str, Arguments)> = Vec::new();
         let mut open = None;
@@ -100,25 +92,17 @@ impl<'a> Scored<'a> {
                     let arguments = of(tool).next().map(|action| action.args.clone());
                     calls.push((tool.name.as_str(), arguments.unwrap_or_default()));
                 }
-                Step::Reword(tool, entity, texts) => {
-                    if let Some(arguments) = self.reworded(tool, *entity, texts, of(tool).next()) {
-                        calls.push((tool.name.as_str(), arguments));
+                Step::Reword(tool, entity, texts) => match self.reworded(tool, *entity, texts) {
+                    Ok(arguments) => calls.push((tool.name.as_str(), arguments)),
+                    Err(question) => open = open.or(Some(question)),
+                },
+                Step::Texts(tool, choices) => match new_texts(tool, choices, of(tool), certainty) {
+                    Ok(texts) => {
+                        let name = tool.name.as_str();
+                        calls.extend(texts.into_iter().map(|arguments| (name, arguments)));
                     }
-                }
-                Step::Texts(tool, choices) => {
-                    let texts = match only_text(tool, choices) {
-                        Some(arguments) => vec![arguments],
-                        None => chosen_texts(tool, choices, of(tool)),
-                    };
-                    if texts.is_empty() {
-                        open = Some(Clarification::Words { tool, of: None });
-                    }
-                    calls.extend(
-                        texts
-                            .into_iter()
-                            .map(|arguments| (tool.name.as_str(), arguments)),
-                    );
-                }
+                    Err(question) => open = open.or(Some(question)),
+                },
             }
         }
         let mut kept: Vec<(&'a str, Arguments)> = Vec::new();
@@ -129,92 +113,172 @@ impl<'a> Scored<'a> {
             }
         }
         kept.truncate(ACTIONS_MAX);
-        (kept, open)
+        match self.plan(&kept) {
+            Some(mut plan) => {
+                plan.extend(open);
+                (Vec::new(), Some(Clarification::Plan(plan)))
+            }
+            None => (kept, open),
+        }
     }
 
-    fn reworded_schema(&self, tool: &ToolDefinition, entity: usize, texts: &[String]) -> Value {
-        let argument = tool
-            .references
-            .first()
-            .map_or("", |reference| reference.argument.as_str());
-        let text = free_texts(tool).next().unwrap_or_default();
-        let properties = json!({
-            argument: { "enum": [entities::name(self.entities[entity])] },
-            text: { "enum": texts },
-        });
-        action_schema(tool.name.as_str(), object(&properties, &[argument, text]))
+    /// Returns the questions whether the calls are meant, if the message is a story: of what it tells,
+    /// some is only told. `None` for other messages, and for calls that only read.
+    fn plan(&self, calls: &[(&'a str, Arguments)]) -> Option<Vec<Clarification<'a>>> {
+        let is_long = words(&self.dialogue.message).len() >= STORY_WORDS;
+        if !is_long || calls.is_empty() {
+            return None;
+        }
+        let mut plan: Vec<Clarification<'a>> = Vec::new();
+        for (name, arguments) in calls {
+            let (kind, tool) = *self
+                .tools
+                .iter()
+                .find(|(_, tool)| tool.name.as_str() == *name)?;
+            let text = || arguments.get(free_texts(tool).next()?)?.as_str();
+            let label = || {
+                let argument = &tool.references.first()?.argument;
+                let id = arguments.get(argument)?.as_str()?;
+                let entity = self.entities.iter().find(|entity| entity.id == id)?;
+                Some(entity.label.clone())
+            };
+            let what = match kind {
+                ActionKind::Create => text()?.to_owned(),
+                ActionKind::Complete | ActionKind::Delete => label()?,
+                ActionKind::Reword => {
+                    let (of, text) = (label()?, text()?.to_owned());
+                    plan.push(Clarification::Text { of, text });
+                    continue;
+                }
+                _ => return None,
+            };
+            let same = plan.iter_mut().find_map(|part| match part {
+                Clarification::Sure { tool: known, what } if known.name == tool.name => Some(what),
+                _ => None,
+            });
+            match same {
+                Some(several) => several.push(what),
+                None => plan.push(Clarification::Sure {
+                    tool,
+                    what: vec![what],
+                }),
+            }
+        }
+        Some(plan)
     }
 
-    /// Returns the arguments of a new text: the one that the model chose, or the likeliest.
+    /// Returns the arguments of the likeliest new text, or the question whether it is meant.
     fn reworded(
         &self,
-        tool: &ToolDefinition,
+        tool: &'a ToolDefinition,
         entity: usize,
-        texts: &[String],
-        action: Option<&Action>,
-    ) -> Option<Arguments> {
-        let argument = free_texts(tool).next()?;
-        let chosen = action
-            .and_then(|action| action.args.get(argument))
-            .and_then(Value::as_str);
-        // A server that does not enforce the schema may have used other words.
-        let text = texts.iter().find(|text| Some(text.as_str()) == chosen);
-        let text = text.or(texts.first())?;
-        let mut arguments = self.argument(tool, entity);
+        texts: &[Choice],
+    ) -> Result<Arguments, Clarification<'a>> {
         let label = &self.entities[entity].label;
-        arguments.insert(argument.to_owned(), json!(capitalised_like(text, label)));
-        Some(arguments)
+        let likeliest = choice::likeliest(texts).zip(free_texts(tool).next());
+        let Some((likeliest, argument)) = likeliest else {
+            return Err(Clarification::Words {
+                tool,
+                of: Some(label.clone()),
+            });
+        };
+        let text = capitalised_like(&likeliest.text, label);
+        if likeliest.probability < CHANGED {
+            return Err(Clarification::Text {
+                of: label.clone(),
+                text,
+            });
+        }
+        let mut arguments = self.argument(tool, entity);
+        arguments.insert(argument.to_owned(), json!(text));
+        Ok(arguments)
     }
 }
 
-/// Returns the arguments of a call if there is one text to choose, and nothing else.
-fn only_text(tool: &ToolDefinition, choices: &[String]) -> Option<Arguments> {
+/// Returns the arguments of the texts that a message has for new entities, or the question whether
+/// they are meant.
+fn new_texts<'a, 'b>(
+    tool: &'a ToolDefinition,
+    choices: &[Choice],
+    actions: impl Iterator<Item = &'b Action>,
+    certainty: Option<f32>,
+) -> Result<Vec<Arguments>, Clarification<'a>> {
+    let (texts, is_certain) = match only_text(tool, choices) {
+        Some(only) => (vec![only], true),
+        None => (
+            chosen_texts(tool, choices, actions),
+            certainty.is_none_or(|certainty| certainty >= CHOSEN),
+        ),
+    };
+    if texts.is_empty() {
+        return Err(Clarification::Words { tool, of: None });
+    }
+    if is_certain
+        && texts
+            .iter()
+            .all(|(choice, _)| choice.probability >= CREATED)
+    {
+        return Ok(texts.into_iter().map(|(_, arguments)| arguments).collect());
+    }
+    let texts = texts
+        .into_iter()
+        .map(|(choice, _)| capitalised(&choice.text));
+    Err(Clarification::Sure {
+        tool,
+        what: texts.collect(),
+    })
+}
+
+/// Returns the text and the arguments of a call if there is one to choose, and nothing else.
+fn only_text<'c>(tool: &ToolDefinition, choices: &'c [Choice]) -> Option<(&'c Choice, Arguments)> {
     let [only] = choices else { return None };
     let argument = free_texts(tool).next()?;
     let needs_more = tool.required().any(|required| required != argument);
-    (!needs_more).then(|| Arguments::from_iter([(argument.to_owned(), json!(capitalised(only)))]))
+    let arguments = Arguments::from_iter([(argument.to_owned(), json!(capitalised(&only.text)))]);
+    (!needs_more).then_some((only, arguments))
 }
 
-/// Returns the arguments of the texts that the model chose, without those inside of another.
-fn chosen_texts<'b>(
+/// Returns the texts that the model chose, without those inside of another.
+fn chosen_texts<'b, 'c>(
     tool: &ToolDefinition,
-    choices: &[String],
+    choices: &'c [Choice],
     actions: impl Iterator<Item = &'b Action>,
-) -> Vec<Arguments> {
+) -> Vec<(&'c Choice, Arguments)> {
     let Some(argument) = free_texts(tool).next() else {
         return Vec::new();
     };
-    let mut texts: Vec<(String, Arguments)> = Vec::new();
+    let mut texts: Vec<(&Choice, Arguments)> = Vec::new();
     for action in actions {
         let Some(text) = action.args.get(argument).and_then(Value::as_str) else {
             continue;
         };
         // A server that does not enforce the schema may have used other words.
-        let Some(text) = choices.iter().find(|choice| *choice == text) else {
+        let Some(choice) = choices.iter().find(|choice| choice.text == text) else {
             continue;
         };
-        let covered = texts.iter().any(|(known, _)| known.contains(text.as_str()));
+        let covered = texts.iter().any(|(known, _)| known.text.contains(text));
         if !covered {
-            texts.retain(|(known, _)| !text.contains(known.as_str()));
+            texts.retain(|(known, _)| !text.contains(known.text.as_str()));
             let mut arguments = action.args.clone();
             arguments.insert(argument.to_owned(), json!(capitalised(text)));
-            texts.push((text.clone(), arguments));
+            texts.push((choice, arguments));
         }
     }
-    texts.into_iter().map(|(_, arguments)| arguments).collect()
+    texts
 }
 
 /// Returns the schema of a call with one of some texts. Optional arguments are left out: a weak
 /// model invents them.
-fn text_schema(tool: &ToolDefinition, choices: &[String]) -> Value {
+fn text_schema(tool: &ToolDefinition, choices: &[Choice]) -> Value {
     let mut arguments = bounded(&tool.parameters, SENTENCE_CHARS_MAX);
+    let texts: Vec<&str> = choices.iter().map(|choice| choice.text.as_str()).collect();
     let text = free_texts(tool).next().unwrap_or_default();
     if let Some(properties) = arguments
         .get_mut("properties")
         .and_then(Value::as_object_mut)
     {
         properties.retain(|name, _| tool.required().any(|required| required == name));
-        properties.insert(text.to_owned(), json!({ "enum": choices }));
+        properties.insert(text.to_owned(), json!({ "enum": texts }));
     }
     arguments["additionalProperties"] = Value::Bool(false);
     action_schema(tool.name.as_str(), arguments)

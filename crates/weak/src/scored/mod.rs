@@ -4,12 +4,19 @@
 //! texts. The model is asked only for what is left: which of the texts, or which action for which
 //! entity.
 
+mod agreement; // a yes to a question that proposes calls
 mod answer; // the schema of what the model chooses, and its answer
+mod choice; // texts with their probability
 mod clauses; // clauses and corrections of a message
 mod orders; // the kind of action that each clause asks for
 mod reworded; // new texts of an entity
 mod targets; // the entities that a message means
 mod texts; // the texts that it has for new entities
+#[cfg(feature = "training")]
+mod training; // texts with what they are judged by
+
+#[cfg(feature = "training")]
+pub use training::TextChoices;
 
 use adjutant_core::{ActionKind, ActionScores, Arguments, Language, Reference, ToolDefinition};
 use serde_json::json;
@@ -25,6 +32,7 @@ use super::speech::SpeechActs;
 use super::tool_kind::{ToolKind, Verbatim, tool_kind};
 use super::word_classifier::WordClassifier;
 use super::words::{fold, words};
+use choice::Choice;
 use orders::Orders;
 use targets::{Reader, Targets};
 
@@ -64,9 +72,9 @@ pub(super) enum Step<'a> {
     /// A call whose arguments are known.
     Call(&'a ToolDefinition, Arguments),
     /// Calls of a tool with some of these texts, which the model chooses.
-    Texts(&'a ToolDefinition, Vec<String>),
-    /// A call with one of these new texts for an entity, which the model chooses.
-    Reword(&'a ToolDefinition, usize, Vec<String>),
+    Texts(&'a ToolDefinition, Vec<Choice>),
+    /// A call with the likeliest of these new texts for an entity.
+    Reword(&'a ToolDefinition, usize, Vec<Choice>),
     /// A call of a tool whose arguments the model chooses.
     Open(&'a ToolDefinition),
 }
@@ -171,6 +179,9 @@ impl<'a> Scored<'a> {
 
     /// Returns what to do.
     pub(super) fn decide(&self) -> Decision<'a> {
+        if let Some((steps, rest)) = self.agreed() {
+            return Decision::Act(steps, rest.map(Clarification::Repeated));
+        }
         // Orders about files, which no tool of a list carries out.
         if self.speech.beyond && self.targets.named.is_empty() {
             return Decision::Decline;
@@ -257,7 +268,7 @@ impl<'a> Scored<'a> {
             let more = match kind {
                 ActionKind::Create => {
                     let texts = self.texts(tool, &orders);
-                    texts.map(|texts| vec![Step::Texts(tool, texts)])
+                    texts.map(|texts| vec![Step::Texts(tool, self.rated(texts))])
                 }
                 ActionKind::List => Ok(vec![Step::Open(tool)]),
                 ActionKind::Remember
@@ -341,7 +352,11 @@ impl<'a> Scored<'a> {
                         tool,
                         of: Some(self.entities[*only].label.clone()),
                     }),
-                    false => Ok(vec![Step::Reword(tool, *only, texts)]),
+                    false => Ok(vec![Step::Reword(
+                        tool,
+                        *only,
+                        self.rated_for(*only, texts),
+                    )]),
                 }
             }
             (ActionKind::Reword, named) => Err(Clarification::Which {
@@ -519,6 +534,17 @@ impl<'a> Scored<'a> {
         reworded::candidates(&message[start..end], label, &mentioned, self.lexicon)
     }
 
+    /// Returns texts for new entities with their probabilities.
+    fn rated(&self, texts: Vec<String>) -> Vec<Choice> {
+        choice::of_new(&self.dialogue.message, texts, self.lexicon)
+    }
+
+    /// Returns new texts for an entity with their probabilities.
+    fn rated_for(&self, entity: usize, texts: Vec<String>) -> Vec<Choice> {
+        let label = &self.entities[entity].label;
+        choice::of_changed(&self.dialogue.message, label, texts, self.lexicon)
+    }
+
     /// Returns the calls of a tool that takes the person's own text.
     fn verbatim(
         &self,
@@ -582,7 +608,7 @@ impl<'a> Scored<'a> {
         {
             return Decision::Ask(Clarification::Sure {
                 tool,
-                what: self.entities[*only].label.clone(),
+                what: vec![self.entities[*only].label.clone()],
             });
         }
         if let [only] = named[..] {
@@ -605,7 +631,7 @@ impl<'a> Scored<'a> {
             if let [only] = &texts[..] {
                 return Decision::Ask(Clarification::Sure {
                     tool,
-                    what: only.clone(),
+                    what: vec![only.clone()],
                 });
             }
         }
@@ -627,7 +653,7 @@ impl<'a> Scored<'a> {
         let message = self.dialogue.message.trim();
         claims_understanding(message, reply).then(|| Clarification::Sure {
             tool,
-            what: message.to_owned(),
+            what: vec![message.to_owned()],
         })
     }
 
@@ -668,9 +694,12 @@ fn with_orders(scores: ActionScores, speech: &SpeechActs) -> ActionScores {
 }
 
 /// Returns true if the model may have to choose arguments of a tool: words and scores decide which
-/// entity is completed or deleted.
+/// entity is completed, deleted or changed, and what it says then.
 pub(super) fn asks_model(tool: &ToolDefinition) -> bool {
-    !matches!(action_kind(tool), ActionKind::Complete | ActionKind::Delete)
+    !matches!(
+        action_kind(tool),
+        ActionKind::Complete | ActionKind::Delete | ActionKind::Reword
+    )
 }
 
 /// Returns calls of a tool, one for each text.

@@ -86,9 +86,10 @@ impl<'a> Rewording<'a> {
         let quotes = quoted(self.message);
         let is_new = |text: &&String| fold(text) != fold(self.label);
         if let Some(last) = quotes.iter().rev().find(is_new) {
-            let whole = quotes.len() > 1;
-            let appended = format!("{} {last}", self.label.trim_end());
-            let appended = (!whole && !self.is_whole(last)).then_some(appended);
+            let whole = quotes.len() > 1 || self.names_all();
+            let adds = |word: &Word| self.lexicon.adding_verbs.has(&word.folded);
+            let appends = !whole && !self.is_whole(last) && self.words.iter().any(adds);
+            let appended = appends.then(|| format!("{} {last}", self.label.trim_end()));
             return self
                 .placed(last, whole)
                 .into_iter()
