@@ -121,11 +121,19 @@ pub(crate) type Judged = (Verdict, GenerateResponse);
 pub(crate) fn run(root: &Path, scores: Option<&Path>) -> Result<(), String> {
     let evaluation = Evaluation::new(root, scores)?;
     let judged = evaluation.judged(&WeakTools::new())?;
+    let verdicts = judged.iter().map(|(verdict, _)| *verdict);
+    let lines = evaluation.lines.iter().map(|(line, _)| line);
+    print_shares(lines.zip(verdicts));
+    Ok(())
+}
+
+/// Prints the shares of verdicts of sentences, by class and language.
+pub(crate) fn print_shares<'a>(judged: impl Iterator<Item = (&'a Line, Verdict)>) {
     let mut counts: BTreeMap<(String, Verdict), usize> = BTreeMap::new();
-    for ((line, _), (verdict, _)) in evaluation.lines.iter().zip(&judged) {
+    for (line, verdict) in judged {
         let class = format!("class {}", line.class);
         for group in ["all".to_owned(), class, line.lang.clone()] {
-            *counts.entry((group, *verdict)).or_default() += 1;
+            *counts.entry((group, verdict)).or_default() += 1;
         }
     }
     let mut groups: Vec<&String> = counts.keys().map(|(group, _)| group).collect();
@@ -148,7 +156,6 @@ pub(crate) fn run(root: &Path, scores: Option<&Path>) -> Result<(), String> {
         }
         println!();
     }
-    Ok(())
 }
 
 /// Prints the sentences of a class that are not right, with the right actions given: the verdict,

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! cargo run --release -p adjutant-training -- words
+//! cargo run --release -p adjutant-training -- texts
 //! cargo run --release -p adjutant-training -- decide [SCORES.jsonl]
 //! cargo run --release -p adjutant-training -- decide --misses CLASS
 //! cargo run --release -p adjutant-training -- ablate
 //! cargo run --release -p adjutant-training -- cases FOLDER
+//! cargo run --release -p adjutant-training -- answers MODEL.gguf EVERY
 //! cargo run --release -p adjutant-training -- prompt MODEL.gguf
 //! cargo run --release -p adjutant-training -- MODEL.gguf [--continue CLASS]
 //! ```
@@ -15,6 +17,10 @@
 //! built in, and prints, by five-fold cross-validation, for how many sentences the kinds of actions
 //! are right. The scores of each sentence by a classifier that was trained without it are left in
 //! `target/action-scores.jsonl`.
+//!
+//! `texts` trains the classifier of the texts that the rules for words find, and prints how often the
+//! likeliest is right. `answers` asks the model one in `EVERY` sentences, prints the verdicts, and
+//! leaves the answers in `target/action-answers.jsonl`.
 //!
 //! `decide` prints what the scores of such a file and the words of the sentences lead to together;
 //! without a file, the right actions are given. With `--misses` it prints the sentences of a class
@@ -29,6 +35,7 @@ mod ablate;
 mod answers;
 mod cases;
 mod decide;
+mod files;
 mod fit;
 mod measure;
 mod prompt;
@@ -43,6 +50,7 @@ use adjutant_core::{ActionKind, Language};
 use adjutant_embedded::{ActionClassifier, Decoder};
 use adjutant_weak::WordClassifier;
 
+use files::write;
 use fit::{Dense, Problem, Rows, Sparse, Unit};
 use sentences::Sentence;
 
@@ -67,10 +75,12 @@ fn main() -> ExitCode {
 
 const USAGE: &str = "\
 usage: train-actions words
+       train-actions texts
        train-actions decide [SCORES.jsonl]
        train-actions decide --misses CLASS
        train-actions ablate
        train-actions cases FOLDER
+       train-actions answers MODEL.gguf EVERY
        train-actions prompt MODEL.gguf
        train-actions MODEL.gguf [--continue CLASS]";
 
@@ -159,12 +169,6 @@ fn states(
     let score =
         |classifier: &ActionClassifier, _: &Sentence, state: &Vec<f32>| classifier.scores(state);
     measure::cross_validate(root, &sentences, &states, train, score)
-}
-
-fn write(root: &Path, file: &str, bytes: &[u8]) -> Result<(), String> {
-    std::fs::write(root.join(file), bytes).map_err(|error| format!("{file}: {error}"))?;
-    println!("written: {file}");
-    Ok(())
 }
 
 /// Fits a unit for every kind of action and every language. `known` has the units to stay near, if

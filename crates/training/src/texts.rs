@@ -6,6 +6,7 @@ use adjutant_core::GenerateRequest;
 use adjutant_weak::{TextChoices, TextClassifier, WeakTools};
 
 use crate::decide::{self, Evaluation};
+use crate::files;
 use crate::fit::{Problem, Sparse, Unit};
 use crate::measure::{FOLDS, fold};
 use crate::sentences::{self, Line};
@@ -48,11 +49,8 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     }
     let units = [fit(&new, None), fit(&changed, None)];
     let classifier = TextClassifier::new(units).ok_or("the classifier has other rows")?;
-    crate::write(
-        root,
-        "crates/weak/classifiers/texts.bin",
-        &classifier.to_bytes(),
-    )?;
+    let file = "crates/weak/classifiers/texts.bin";
+    files::write(root, file, &classifier.to_bytes())?;
     print("texts of new tasks", &new, false)?;
     print("new texts of tasks", &changed, true)
 }

@@ -205,10 +205,13 @@ fn new_texts<'a, 'b>(
 ) -> Result<Vec<Arguments>, Clarification<'a>> {
     let (texts, is_certain) = match only_text(tool, choices) {
         Some(only) => (vec![only], true),
-        None => (
-            chosen_texts(tool, choices, actions),
-            certainty.is_none_or(|certainty| certainty >= CHOSEN),
-        ),
+        None => {
+            let chosen = chosen_texts(tool, choices, actions);
+            // Of a row of things the model only chose the order.
+            let is_all = chosen.len() == choices.len();
+            let is_certain = certainty.is_none_or(|certainty| certainty >= CHOSEN);
+            (chosen, is_all || is_certain)
+        }
     };
     if texts.is_empty() {
         return Err(Clarification::Words { tool, of: None });

@@ -412,6 +412,33 @@ fn every_text_that_the_model_chooses_becomes_a_task_and_no_other() {
 }
 
 #[test]
+fn a_choice_that_the_model_was_not_sure_of_is_asked_about() {
+    let scores = likely(Language::English, &[(ActionKind::Create, 0.9)]);
+    let decided = |message: &str, chosen: &Value, certainty: f32| {
+        let mut response = answer(&chosen.to_string(), FinishReason::Stop);
+        response.certainty = Some(certainty);
+        let request = request(None, message);
+        let response = weak().decode(response, &request, &[], Some(&scores));
+        let calls: Vec<String> = response
+            .tool_calls()
+            .map(|call| call.name.clone())
+            .collect();
+        calls.join(" ")
+    };
+    let row = "add call the vet, water the plants and buy oat milk";
+    let texts = offered_texts(scores, row);
+    let adds = |texts: &[String]| -> Value {
+        let add = |text: &String| json!({ "add_task": { "description": text } });
+        texts.iter().map(add).collect()
+    };
+    // Nothing is left that it could have chosen in their place.
+    let three = "add_task add_task add_task";
+    assert_eq!(decided(row, &adds(&texts), 0.1), three, "{texts:?}");
+    assert_eq!(decided(row, &adds(&texts[..2]), 0.9), "add_task add_task");
+    assert_eq!(decided(row, &adds(&texts[..2]), 0.4), "ask_user");
+}
+
+#[test]
 fn a_new_text_of_an_entity_is_decided_by_its_words_and_not_by_the_model() {
     let scores = likely(Language::English, &[(ActionKind::Reword, 0.9)]);
     let message = "the call goes to Uncle Max, not Pete";
