@@ -207,10 +207,12 @@ fn new_texts<'a, 'b>(
         Some(only) => (vec![only], true),
         None => {
             let chosen = chosen_texts(tool, choices, actions);
-            // Of a row of things the model only chose the order.
-            let is_all = chosen.len() == choices.len();
+            // What the words say too needs no certainty: of several texts that is a product.
+            let likeliest = choice::likeliest_apart(choices);
+            let is_of = |(choice, _): &(&Choice, Arguments)| likeliest.contains(choice);
+            let agrees = chosen.len() == likeliest.len() && chosen.iter().all(is_of);
             let is_certain = certainty.is_none_or(|certainty| certainty >= CHOSEN);
-            (chosen, is_all || is_certain)
+            (chosen, agrees || is_certain)
         }
     };
     if texts.is_empty() {

@@ -4,6 +4,9 @@
 use crate::lexicon::Lexicon;
 use crate::text_classifier::{self, TextClassifier};
 
+/// Probability from which on a text is more likely right than wrong.
+const LIKELY: f32 = 0.5;
+
 /// A text with its probability.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Choice {
@@ -43,4 +46,24 @@ pub(super) fn likeliest(choices: &[Choice]) -> Option<&Choice> {
     choices
         .iter()
         .reduce(|best, next| if likelier(best, next) { next } else { best })
+}
+
+/// Returns the texts that are more likely right than wrong, the likeliest first, without those that
+/// contain a likelier one or are a part of it.
+pub(super) fn likeliest_apart(choices: &[Choice]) -> Vec<&Choice> {
+    let mut likely: Vec<&Choice> = choices
+        .iter()
+        .filter(|choice| choice.probability >= LIKELY)
+        .collect();
+    likely.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    let mut apart: Vec<&Choice> = Vec::new();
+    for choice in likely {
+        let overlaps = |other: &&Choice| {
+            other.text.contains(&choice.text) || choice.text.contains(&other.text)
+        };
+        if !apart.iter().any(overlaps) {
+            apart.push(choice);
+        }
+    }
+    apart
 }

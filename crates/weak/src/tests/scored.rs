@@ -431,9 +431,13 @@ fn a_choice_that_the_model_was_not_sure_of_is_asked_about() {
         let add = |text: &String| json!({ "add_task": { "description": text } });
         texts.iter().map(add).collect()
     };
-    // Nothing is left that it could have chosen in their place.
+    // These are the likeliest by their words too.
     let three = "add_task add_task add_task";
     assert_eq!(decided(row, &adds(&texts), 0.1), three, "{texts:?}");
+    let other = "add prepare demo for Thursday, call the vet and buy oat milk";
+    let texts_of_other = ["prepare demo for Thursday", "call the vet", "buy oat milk"];
+    let texts_of_other = texts_of_other.map(str::to_owned);
+    assert_eq!(decided(other, &adds(&texts_of_other), 0.1), three);
     assert_eq!(decided(row, &adds(&texts[..2]), 0.9), "add_task add_task");
     assert_eq!(decided(row, &adds(&texts[..2]), 0.4), "ask_user");
 }
