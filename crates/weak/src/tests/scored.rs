@@ -483,7 +483,7 @@ fn a_text_that_may_be_wrong_is_asked_about_and_a_yes_takes_it() {
         reword,
         list,
         None,
-        "demo is no more for us, moved to wed",
+        "the demo has been put back to the 23rd and lunch goes to Ben",
         "[]",
     );
     let asked_to_change =
