@@ -87,7 +87,7 @@ pub(crate) struct Lexicon {
     #[serde(skip)]
     pub(crate) language: Language,
     pub(crate) adding_verbs: WordList,
-    pub(crate) agreements: WordList,
+    pub(crate) agreements: PhraseList,
     pub(crate) all: PhraseList,
     pub(crate) also_tasks: WordList,
     pub(crate) before_text: PhraseList,
@@ -130,8 +130,9 @@ impl Lexicon {
         self
     }
 
-    fn phrases(&mut self) -> [&mut PhraseList; 11] {
+    fn phrases(&mut self) -> [&mut PhraseList; 12] {
         [
+            &mut self.agreements,
             &mut self.all,
             &mut self.before_text,
             &mut self.behind_into,

@@ -7,10 +7,10 @@ use super::{Scored, Step, calls};
 use crate::lexicon::Lexicons;
 use crate::sentences::values;
 use crate::tool_kind::free_texts;
-use crate::words::{fold, words};
+use crate::words::{fold, stands_exactly_at, words};
 
-/// Most words of an agreement: "yes please do that".
-const WORDS_MAX: usize = 4;
+/// Most words of an agreement: "yes please, go for it".
+const WORDS_MAX: usize = 5;
 
 impl<'a> Scored<'a> {
     /// Returns the calls that the assistant's last message proposes, if this message only agrees, and
@@ -82,8 +82,57 @@ impl<'a> Scored<'a> {
 fn agrees(message: &str) -> bool {
     let words = words(message);
     let says_yes = |language: Language| {
-        let yes = &Lexicons::default().of(language).agreements;
-        words.iter().all(|word| yes.has(&word.folded))
+        let phrases = &Lexicons::default().of(language).agreements;
+        let mut at = 0;
+        while let Some(behind) = phrases
+            .iter()
+            .filter_map(|phrase| stands_exactly_at(&words, at, phrase))
+            .max()
+        {
+            at = behind;
+        }
+        at == words.len()
     };
     (1..=WORDS_MAX).contains(&words.len()) && Language::ALL.into_iter().any(says_yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_agrees_if_it_says_yes_and_nothing_else() {
+        for yes in [
+            "yes",
+            "Yes, please!",
+            "ok do it",
+            "that's right",
+            "Ja bitte",
+            "genau so",
+            "d'accord",
+            "oui, vas-y",
+            "s\u{ed}, por favor",
+            "isso mesmo",
+            "Yep.",
+        ] {
+            assert!(agrees(yes), "{yes}");
+        }
+        for other in [
+            "",
+            "no",
+            "no thanks",
+            "thanks",
+            "danke",
+            "nein danke",
+            "yes but call Ann first",
+            "yes and add milk",
+            "it",
+            "das",
+            "not sure",
+            "the second one",
+            "oui mais non",
+        ] {
+            assert!(!agrees(other), "{other}");
+        }
+    }
 }
