@@ -110,7 +110,7 @@ mod tests {
             "Ja bitte",
             "genau so",
             "d'accord",
-            "oui, vas-y",
+            "oui, bien sûr",
             "s\u{ed}, por favor",
             "isso mesmo",
             "Yep.",
