@@ -15,8 +15,7 @@ use crate::engine::{self, GgufFile, KvCache, Network};
 use crate::error::{DecodeError, LoadError};
 use crate::prefill::{CHUNK_TOKENS, PrefillRate, chunk_len};
 use crate::prefix::{CacheKey, HeadFile, PrefixStore, common_len};
-use crate::sample::share;
-use crate::sample::{Sampler, Sampling};
+use crate::sample::{Sampler, Sampling, share};
 use crate::template::{self, ChatTurn};
 use crate::tokenizer::Tokenizer;
 
@@ -104,8 +103,8 @@ pub struct Answer {
     /// The number of tokens that were generated.
     pub output_tokens: usize,
     /// The probability of the answer among all that the schema allows, `0.0..=1.0`: the product of
-    /// the shares that the chosen tokens have of the allowed ones. 1 without a schema.
-    pub certainty: f32,
+    /// the shares that the chosen tokens have of the allowed ones. `None` without a schema.
+    pub certainty: Option<f32>,
 }
 
 /// Receives an answer while it is generated, and may cancel it.
@@ -284,7 +283,7 @@ impl Decoder {
             tokens_left: request.output_tokens_max.min(window_tokens - prompt.len()),
             text: TextStream::buffering(),
             output_tokens: 0,
-            certainty: 1.0,
+            certainty: request.schema.as_ref().map(|_| 1.0),
         };
         let end = self.generate_tokens(&mut generation, listener)?;
         generation.text.finish(listener);
@@ -360,8 +359,8 @@ impl Decoder {
                 .map(Constraint::allowed)
                 .transpose()?;
             let token = generation.sampler.pick(&logits, allowed.as_ref())?;
-            if let Some(allowed) = &allowed {
-                generation.certainty *= share(&logits, allowed, token);
+            if let (Some(certainty), Some(allowed)) = (&mut generation.certainty, &allowed) {
+                *certainty *= share(&logits, allowed, token);
             }
             // Checked here, because the constraint does not accept end tokens.
             if self.tokenizer.is_end(token) {
@@ -498,7 +497,7 @@ struct Generation {
     tokens_left: usize,
     text: TextStream,
     output_tokens: usize,
-    certainty: f32,
+    certainty: Option<f32>,
 }
 
 impl Generation {

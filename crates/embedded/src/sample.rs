@@ -151,6 +151,19 @@ mod tests {
     }
 
     #[test]
+    fn the_share_of_a_token_is_of_the_allowed_ones() {
+        let mut allowed = SimpleVob::alloc(4);
+        allowed.allow_token(0);
+        allowed.allow_token(3);
+        let logits = [0.0, 9.0, f32::NAN, 3f32.ln()];
+        assert!((share(&logits, &allowed, 3) - 0.75).abs() < 1e-6);
+        assert!((share(&logits, &allowed, 0) - 0.25).abs() < 1e-6);
+        let mut only = SimpleVob::alloc(4);
+        only.allow_token(0);
+        assert_eq!(share(&logits, &only, 0), 1.0);
+    }
+
+    #[test]
     fn a_seed_repeats_the_draw() {
         let warm = |seed| Sampling {
             temperature: 1.0,

@@ -269,7 +269,7 @@ impl ModelSource {
             counters: Counters::default(),
             cost: None,
             losses,
-            certainty: Some(answer.certainty),
+            certainty: answer.certainty,
         }
     }
 }
