@@ -4,7 +4,7 @@ use adjutant_core::{ActionKind, Language};
 use serde_json::json;
 
 use super::{Scored, Step, calls};
-use crate::lexicon::Lexicons;
+use crate::lexicon::lexicon;
 use crate::sentences::values;
 use crate::tool_kind::free_texts;
 use crate::words::{fold, stands_exactly_at, words};
@@ -82,7 +82,7 @@ impl<'a> Scored<'a> {
 fn agrees(message: &str) -> bool {
     let words = words(message);
     let says_yes = |language: Language| {
-        let phrases = &Lexicons::default().of(language).agreements;
+        let phrases = &lexicon(language).agreements;
         let mut at = 0;
         while let Some(behind) = phrases
             .iter()
