@@ -379,6 +379,7 @@ export async function flow(browser) {
     });
 
     await here("nobody signed in any more: how to get in is said, and a token lets in again", async () => {
+      const me = await page.evaluate(() => fetch("/v1/me").then((response) => response.text()));
       await page.cookies.clearCookies();
       // A request of before, which is answered long after.
       let late = null;
@@ -393,6 +394,12 @@ export async function flow(browser) {
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.getByText("This token is not valid here").waitFor();
       await page.getByLabel("Token").fill(service.token);
+      // The answer comes when the message field is drawn, before the browser has shown it.
+      await page.evaluate((me) => {
+        const isDrawn = new Promise((done) => new MutationObserver(() => document.getElementById("composer") && done()).observe(document.body, { childList: true, subtree: true }));
+        const { fetch } = window;
+        window.fetch = (path, options) => (path === "/v1/me" ? isDrawn.then(() => new Response(me, { headers: { "content-type": "application/json" } })) : fetch(path, options));
+      }, me);
       await page.getByRole("button", { name: "Sign in" }).click();
       await page.waitForFunction(() => document.getElementById("composer")?.value === "still there?");
       await late.fulfill({ status: 401, contentType: "application/problem+json", body: JSON.stringify({ code: "unauthorized", title: "Unauthorized", status: 401 }) });

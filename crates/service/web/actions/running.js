@@ -74,7 +74,7 @@ export async function go(turn, input, { runId = input?.runId, isAnswer = false, 
       // The service was restarted, or has sent all the events it retains. The turn's outcome is in the messages.
       await waitForTurn(key, stay);
     } else if (problem.status === 401) {
-      set({ fatal: problem });
+      troubled(problem);
     } else if (isAnswer) {
       set({ run: null });
       return problem;

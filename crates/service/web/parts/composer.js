@@ -10,7 +10,7 @@ import { cost, count } from "../format.js";
 import { measured } from "../length.js";
 import { LONG, onDraft, setDraft, state, writeIn } from "../state.js";
 import { t } from "../words.js";
-import { classes, html, isComposing, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
+import { classes, html, isComposing, useLayoutEffect, useRef, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
 /** Milliseconds without a key after which a long text is read. */
@@ -62,13 +62,12 @@ export function Composer() {
     if (area.current.dir !== direction) area.current.dir = direction;
     show(shownOf(text));
   };
+  // Before the browser shows the field: a text that is set before it listens would never be in it.
   useLayoutEffect(() => {
-    area.current.value = state.draft;
-    area.current.dir = directionOf(state.draft);
-    fitHeight(area.current);
-  }, []);
-  useEffect(() => {
     const field = area.current;
+    field.value = state.draft;
+    field.dir = directionOf(state.draft);
+    fitHeight(field);
     const forget = () => {
       clearTimeout(timer.current);
       timer.current = null;
