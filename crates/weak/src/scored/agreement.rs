@@ -1,37 +1,52 @@
-//! A yes to a question of ours that proposes calls: the question has all of their arguments.
+//! A yes to a question of ours that proposes calls, to all or all but some: the question has all of
+//! their arguments.
 
 use adjutant_core::{ActionKind, Language};
 use serde_json::json;
 
-use super::{Scored, Step, calls};
-use crate::lexicon::lexicon;
+use super::{Clarification, Decision, Scored, Step, calls};
+use crate::language::PhraseList;
+use crate::lexicon::{Lexicon, is_content, lexicon};
 use crate::sentences::values;
 use crate::tool_kind::free_texts;
-use crate::words::{fold, stands_exactly_at, words};
+use crate::words::{Word, fold, is_misspelt, stands_exactly_at, words};
 
-/// Most words of an agreement: "yes please, go for it".
+/// Most words of an agreement, "yes please, go for it", and of its exception.
 const WORDS_MAX: usize = 5;
 
+/// A call that a question proposes, with the words that the question has for it.
+type Proposal<'a> = (String, Step<'a>);
+
 impl<'a> Scored<'a> {
-    /// Returns the calls that the assistant's last message proposes, if this message only agrees, and
-    /// what else that message asks.
-    pub(super) fn agreed(&self) -> Option<(Vec<Step<'a>>, Option<String>)> {
+    /// Returns the calls that the assistant's last message proposes and this message agrees to, with
+    /// what else that message asks. If it is not known which of them this message excepts, that is
+    /// asked again. `None` if this message does more than agree, to all of them or to all but some.
+    pub(super) fn agreed(&self) -> Option<Decision<'a>> {
         let question = self.dialogue.assistant_before.as_deref()?;
-        if !agrees(&self.dialogue.message) {
-            return None;
-        }
+        let words = words(&self.dialogue.message);
         // The agreement is often too short to tell its language.
-        let languages = Language::ALL.into_iter();
-        let mut read = languages.map(|language| {
-            let (mut steps, mut rest) = (Vec::new(), question.trim());
+        let mut languages = Language::ALL.into_iter();
+        let (except, spoken) = languages
+            .clone()
+            .find_map(|language| Some((exception(&words, language)?, language)))?;
+        let (proposals, rest) = languages.find_map(|language| {
+            let (mut proposals, mut rest) = (Vec::new(), question.trim());
             while let Some((more, behind)) = self.proposed(rest, language) {
-                steps.extend(more);
+                proposals.extend(more);
                 rest = behind.trim_start();
             }
-            (steps, rest)
-        });
-        let (steps, rest) = read.find(|(steps, _)| !steps.is_empty())?;
-        Some((steps, (!rest.is_empty()).then(|| rest.to_owned())))
+            (!proposals.is_empty()).then_some((proposals, rest))
+        })?;
+        let labels: Vec<&str> = proposals.iter().map(|(label, _)| &label[..]).collect();
+        let excepted = excepted(except, &labels, lexicon(spoken));
+        if !except.is_empty() && !(1..proposals.len()).contains(&excepted.len()) {
+            return Some(Decision::Ask(Clarification::Repeated(question.to_owned())));
+        }
+        let steps = (proposals.into_iter().enumerate())
+            .filter(|(at, _)| !excepted.contains(at))
+            .map(|(_, (_, step))| step);
+        let open = (!rest.is_empty()).then(|| Clarification::Repeated(rest.to_owned()));
+        Some(Decision::Act(steps.collect(), open))
     }
 
     /// Returns the calls of the question that a text begins with, and what stands behind it.
@@ -39,20 +54,23 @@ impl<'a> Scored<'a> {
         &self,
         question: &'q str,
         language: Language,
-    ) -> Option<(Vec<Step<'a>>, &'q str)> {
+    ) -> Option<(Vec<Proposal<'a>>, &'q str)> {
         let read = |name: &str| values(language, name, question);
         if let Some((values, rest)) = read("sure_create") {
             let tool = self.tool(ActionKind::Create)?;
             let argument = free_texts(tool).next()?;
-            return Some((calls(tool, argument, values.first()?), rest));
+            let texts = values.into_iter().next()?;
+            let calls = calls(tool, argument, &texts);
+            return Some((texts.into_iter().zip(calls).collect(), rest));
         }
         if let Some((values, rest)) = read("sure_reword_to") {
             let [of, text] = &values[..] else { return None };
+            let (of, text) = (of.first()?, text.first()?);
             let tool = self.tool(ActionKind::Reword)?;
-            let mut arguments = self.argument(tool, self.labelled(of.first()?)?);
+            let mut arguments = self.argument(tool, self.labelled(of)?);
             let argument = free_texts(tool).next()?;
-            arguments.insert(argument.to_owned(), json!(text.first()?));
-            return Some((vec![Step::Call(tool, arguments)], rest));
+            arguments.insert(argument.to_owned(), json!(text));
+            return Some((vec![(of.clone(), Step::Call(tool, arguments))], rest));
         }
         let of_entity = [
             ("sure_complete", ActionKind::Complete),
@@ -61,11 +79,12 @@ impl<'a> Scored<'a> {
         of_entity.into_iter().find_map(|(name, kind)| {
             let (values, rest) = read(name)?;
             let tool = self.tool(kind)?;
-            let call = |label: &String| -> Option<Step<'a>> {
-                Some(Step::Call(tool, self.argument(tool, self.labelled(label)?)))
+            let labels = values.into_iter().next()?.into_iter();
+            let proposal = |label: String| -> Option<Proposal<'a>> {
+                let arguments = self.argument(tool, self.labelled(&label)?);
+                Some((label, Step::Call(tool, arguments)))
             };
-            let calls = values.first()?.iter().map(call);
-            Some((calls.collect::<Option<Vec<_>>>()?, rest))
+            Some((labels.map(proposal).collect::<Option<Vec<_>>>()?, rest))
         })
     }
 
@@ -78,27 +97,91 @@ impl<'a> Scored<'a> {
     }
 }
 
-/// Returns true for a message that says yes, in any of the languages, and nothing else.
-fn agrees(message: &str) -> bool {
-    let words = words(message);
-    let says_yes = |language: Language| {
-        let phrases = &lexicon(language).agreements;
-        let mut at = 0;
-        while let Some(behind) = phrases
-            .iter()
-            .filter_map(|phrase| stands_exactly_at(&words, at, phrase))
+/// Returns the words behind "yes, but not" in a message that begins so in a language; none for a
+/// message that says yes and nothing else. `None` for any other message.
+fn exception(words: &[Word], language: Language) -> Option<&[Word]> {
+    let lexicon = lexicon(language);
+    let longest = |phrases: &PhraseList, at: usize| {
+        let behind = phrases.iter();
+        behind
+            .filter_map(|phrase| stands_exactly_at(words, at, phrase))
             .max()
-        {
-            at = behind;
-        }
-        at == words.len()
     };
-    (1..=WORDS_MAX).contains(&words.len()) && Language::ALL.into_iter().any(says_yes)
+    let mut at = 0;
+    while let Some(behind) = longest(&lexicon.agreements, at) {
+        at = behind;
+    }
+    let behind = longest(&lexicon.except, at).or_else(|| {
+        let negates = |word: &Word| lexicon.negations.has(&word.folded);
+        words.get(at).is_some_and(negates).then_some(at + 1)
+    });
+    match behind {
+        _ if at == 0 || at > WORDS_MAX => None,
+        _ if at == words.len() => Some(&[]),
+        Some(behind) if (1..=WORDS_MAX).contains(&(words.len() - behind)) => Some(&words[behind..]),
+        _ => None,
+    }
+}
+
+/// Returns which of several labels an exception means, by their words or their places: "the milk",
+/// "the second one".
+fn excepted(except: &[Word], labels: &[&str], lexicon: &Lexicon) -> Vec<usize> {
+    let content: Vec<&Word> = (except.iter())
+        .filter(|word| is_content(&word.folded, lexicon))
+        .collect();
+    if !content.is_empty() {
+        let has = |label: &str, word: &Word| {
+            let mut own = words(label).into_iter();
+            own.any(|own| own.folded == word.folded || is_misspelt(&word.folded, &own.folded))
+        };
+        let shared =
+            |label: &&str| -> Vec<bool> { content.iter().map(|word| has(label, word)).collect() };
+        let shared: Vec<Vec<bool>> = labels.iter().map(shared).collect();
+        // "The oat milk" is not "Milk" if there is "Oat milk".
+        let has_less = |at: usize| {
+            let more = |other: &Vec<bool>| {
+                *other != shared[at]
+                    && shared[at]
+                        .iter()
+                        .zip(other)
+                        .all(|(own, other)| own <= other)
+            };
+            shared.iter().any(more)
+        };
+        // A word of none of them means something else.
+        let are_known = (0..content.len()).all(|word| shared.iter().any(|label| label[word]));
+        let meant = (0..labels.len()).filter(|at| shared[*at].contains(&true) && !has_less(*at));
+        return if are_known {
+            meant.collect()
+        } else {
+            Vec::new()
+        };
+    }
+    let place = |word: &Word| {
+        let number = word.folded.parse().ok();
+        let place = number.or_else(|| lexicon.ordinals.number(&word.folded));
+        match lexicon.last.has(&word.folded) {
+            true => labels.len().checked_sub(1),
+            false => place?.checked_sub(1),
+        }
+    };
+    let mut places: Vec<usize> = except.iter().filter_map(place).collect();
+    places.retain(|at| *at < labels.len());
+    places
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the exception that a message makes in the first language in which it agrees.
+    fn excepts(message: &str) -> Option<String> {
+        let words = words(message);
+        let mut languages = Language::ALL.into_iter();
+        let except = languages.find_map(|language| exception(&words, language))?;
+        let except: Vec<&str> = except.iter().map(|word| &word.folded[..]).collect();
+        Some(except.join(" "))
+    }
 
     #[test]
     fn a_message_agrees_if_it_says_yes_and_nothing_else() {
@@ -115,7 +198,7 @@ mod tests {
             "isso mesmo",
             "Yep.",
         ] {
-            assert!(agrees(yes), "{yes}");
+            assert_eq!(excepts(yes).as_deref(), Some(""), "{yes}");
         }
         for other in [
             "",
@@ -124,7 +207,6 @@ mod tests {
             "thanks",
             "danke",
             "nein danke",
-            "yes but call Ann first",
             "yes and add milk",
             "it",
             "das",
@@ -132,7 +214,42 @@ mod tests {
             "the second one",
             "oui mais non",
         ] {
-            assert!(!agrees(other), "{other}");
+            assert_eq!(excepts(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_agreement_may_have_an_exception() {
+        for (message, except) in [
+            ("yes, but not the oat milk", "the oat milk"),
+            ("ok, except the second one", "second one"),
+            ("yes but call Ann first", "call ann first"),
+            ("ja bitte, aber nicht das Brot", "brot"),
+            ("oui, sauf le pain", "pain"),
+            ("s\u{ed}, menos la leche", "leche"),
+            ("sim, mas n\u{e3}o o p\u{e3}o", "pao"),
+        ] {
+            assert_eq!(excepts(message).as_deref(), Some(except), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_exception_means_a_proposal_by_its_words_or_its_place() {
+        let labels = ["Oat milk", "Dark bread", "Tea", "Milk"];
+        for (except, language, meant) in [
+            ("the oat milk", Language::English, &[0][..]),
+            ("the oat milk and the bread", Language::English, &[0, 1]),
+            ("dark braed", Language::English, &[1]),
+            ("the second one", Language::English, &[1]),
+            ("the last", Language::English, &[3]),
+            ("1 and 3", Language::English, &[0, 2]),
+            ("das letzte", Language::German, &[3]),
+            ("the tea and the cake", Language::English, &[]),
+            ("that", Language::English, &[]),
+            ("the ninth", Language::English, &[]),
+        ] {
+            let found = excepted(&words(except), &labels, lexicon(language));
+            assert_eq!(found, meant, "{except}");
         }
     }
 }

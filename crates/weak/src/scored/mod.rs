@@ -179,8 +179,8 @@ impl<'a> Scored<'a> {
 
     /// Returns what to do.
     pub(super) fn decide(&self) -> Decision<'a> {
-        if let Some((steps, rest)) = self.agreed() {
-            return Decision::Act(steps, rest.map(Clarification::Repeated));
+        if let Some(agreed) = self.agreed() {
+            return agreed;
         }
         // Orders about files, which no tool of a list carries out.
         if self.speech.beyond && self.targets.named.is_empty() {

@@ -246,6 +246,62 @@ fn a_text_that_may_be_wrong_is_asked_about_and_a_yes_takes_it() {
 }
 
 #[test]
+fn a_yes_with_an_exception_carries_out_the_other_proposals() {
+    let list = &["Milk", "Oat milk for Ann", "Dark bread"];
+    let complete = "Do you want me to complete \u{201c}Milk\u{201d}, \u{201c}Oat milk for Ann\u{201d}, \
+                    \u{201c}Dark bread\u{201d}?";
+    for (yes, done) in [
+        (
+            "yes, but not the oat milk",
+            "complete_task 1; complete_task 3",
+        ),
+        ("ok, except the bread", "complete_task 1; complete_task 2"),
+        (
+            "yes, not the second one",
+            "complete_task 1; complete_task 3",
+        ),
+        (
+            "yes except the last one",
+            "complete_task 1; complete_task 2",
+        ),
+        (
+            "ja, aber nicht die dritte",
+            "complete_task 1; complete_task 2",
+        ),
+        (
+            "oui, sauf la premi\u{e8}re",
+            "complete_task 2; complete_task 3",
+        ),
+        (
+            "s\u{ed}, pero no la segunda",
+            "complete_task 1; complete_task 3",
+        ),
+        ("sim, menos a terceira", "complete_task 1; complete_task 2"),
+    ] {
+        let scores = likely(Language::English, &[(ActionKind::Complete, 0.95)]);
+        assert_eq!(
+            decided(scores, list, Some(complete), yes, "[]"),
+            done,
+            "{yes}"
+        );
+    }
+    // It is not known which of them are meant.
+    for yes in [
+        "yes, but not the butter",
+        "yes, but not all",
+        "yes, but not that one",
+    ] {
+        let scores = likely(Language::English, &[(ActionKind::Complete, 0.95)]);
+        let asked = format!("ask_user {complete}");
+        assert_eq!(
+            decided(scores, list, Some(complete), yes, "[]"),
+            asked,
+            "{yes}"
+        );
+    }
+}
+
+#[test]
 fn a_new_text_takes_the_place_of_all_words_or_of_some() {
     use Language::{English, French, German, Portuguese, Spanish};
     for (language, label, message, text) in [
