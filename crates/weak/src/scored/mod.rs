@@ -363,6 +363,10 @@ impl<'a> Scored<'a> {
                 kind: of,
                 candidates: named.iter().map(|&at| self.entities[at]).collect(),
             }),
+            (ActionKind::Complete, [only]) if self.targets.is_guessed => {
+                let what = vec![self.entities[*only].label.clone()];
+                Err(Clarification::Sure { tool, what })
+            }
             (_, named) => Ok(named
                 .iter()
                 .take(ACTIONS_MAX)

@@ -478,3 +478,47 @@ fn an_answer_to_the_question_which_is_scored_with_what_the_question_was_about() 
     assert_eq!(exchange.utterance().message, "thanks");
     assert_eq!(exchange.utterance().earlier, Some("something earlier"));
 }
+
+#[test]
+fn news_of_something_else_completes_nothing_without_a_question() {
+    use Language::{English, French, German};
+    let list = &["Flour", "Rent"];
+    let complete = &[(ActionKind::Complete, 0.95)][..];
+    let added = "Added \u{201c}Flour\u{201d}.";
+    let open = "Do you want me to complete \u{201c}Flour\u{201d}?";
+    for (language, before, message, decision) in [
+        (
+            English,
+            added,
+            "my sister finished her homework",
+            "ask_user",
+        ),
+        (English, open, "my sister finished her homework", "ask_user"),
+        (English, open, "finished the homework", "ask_user"),
+        (
+            German,
+            added,
+            "die Nachbarn haben ihr Dach fertig",
+            "ask_user",
+        ),
+        (French, added, "les voisins ont fini leur toit", "ask_user"),
+        (English, added, "my sister finished it", "complete_task 1"),
+        (English, added, "that's bought already", "complete_task 1"),
+        (English, added, "got it from the bakery", "complete_task 1"),
+        (English, open, "absolutely", "complete_task 1"),
+        (German, added, "hab es schon eingekauft", "complete_task 1"),
+    ] {
+        let done = decided(
+            likely(language, complete),
+            list,
+            Some(before),
+            message,
+            "[]",
+        );
+        assert!(done.starts_with(decision), "{message}: {done}");
+        assert!(
+            !done.starts_with("ask_user") || done.contains("Flour"),
+            "{message}: {done}"
+        );
+    }
+}

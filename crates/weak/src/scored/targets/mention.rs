@@ -82,6 +82,8 @@ impl Reader<'_> {
         if own && !points && !self.answers {
             return Targets::default();
         }
+        let confirms = self.answers && self.words.len() == 1;
+        let is_guessed = own && !confirms && !self.points_alone();
         let known = if self.mentioned.is_empty() {
             &self.earlier
         } else {
@@ -89,12 +91,28 @@ impl Reader<'_> {
         };
         let open: Vec<usize> = self.open((0..self.entities.len()).collect());
         match (&known[..], &open[..]) {
-            ([only], _) => Targets::pointed_at(vec![*only]),
+            ([only], _) => Targets {
+                is_guessed,
+                ..Targets::pointed_at(vec![*only])
+            },
             ([], [only]) if !own => Targets::pointed_at(vec![*only]),
             _ => Targets {
                 doubtful: known.clone(),
                 ..Targets::default()
             },
         }
+    }
+
+    /// Returns true if a pronoun of the message is no determiner: "finished it", and not "finished
+    /// her homework".
+    fn points_alone(&self) -> bool {
+        let mut next = self.words.iter().skip(1);
+        self.words.iter().any(|word| {
+            let next = next.next();
+            // "That's" has its verb already.
+            let has_noun = !word.folded.contains('\'')
+                && next.is_some_and(|next| is_content(&next.folded, self.lexicon));
+            self.lexicon.pronouns.has(&word.folded) && !has_noun
+        })
     }
 }

@@ -46,6 +46,9 @@ pub(super) struct Targets {
     pub(super) only_finished: bool,
     /// Numbers that no entity has.
     pub(super) unknown: Option<String>,
+    /// True if `named` is what was said just before, though the message has other things in it: "my
+    /// sister finished her homework".
+    pub(super) is_guessed: bool,
     /// The only one that the assistant's last message names.
     pub(super) mentioned: Option<usize>,
 }
