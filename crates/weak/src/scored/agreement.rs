@@ -1,15 +1,17 @@
 //! A yes to a question of ours that proposes calls, to all or all but some: the question has all of
 //! their arguments.
 
-use adjutant_core::{ActionKind, Language};
+use adjutant_core::{ActionKind, Language, Reference};
 use serde_json::json;
 
+use super::targets::Reader;
 use super::{Clarification, Decision, Scored, Step, calls};
+use crate::dialogue::Dialogue;
 use crate::language::PhraseList;
-use crate::lexicon::{Lexicon, is_content, lexicon};
+use crate::lexicon::{Lexicon, lexicon};
 use crate::sentences::values;
 use crate::tool_kind::free_texts;
-use crate::words::{Word, fold, is_misspelt, stands_exactly_at, words};
+use crate::words::{Word, fold, stands_exactly_at, words};
 
 /// Most words of an agreement, "yes please, go for it", and of its exception.
 const WORDS_MAX: usize = 5;
@@ -38,7 +40,13 @@ impl<'a> Scored<'a> {
             (!proposals.is_empty()).then_some((proposals, rest))
         })?;
         let labels: Vec<&str> = proposals.iter().map(|(label, _)| &label[..]).collect();
-        let excepted = excepted(except, &labels, lexicon(spoken));
+        let excepted = match except.first() {
+            Some(first) => {
+                let except = &self.dialogue.message[first.start..];
+                excepted(except, &labels, lexicon(spoken))
+            }
+            None => Vec::new(),
+        };
         if !except.is_empty() && !(1..proposals.len()).contains(&excepted.len()) {
             return Some(Decision::Ask(Clarification::Repeated(question.to_owned())));
         }
@@ -123,51 +131,28 @@ fn exception(words: &[Word], language: Language) -> Option<&[Word]> {
     }
 }
 
-/// Returns which of several labels an exception means, by their words or their places: "the milk",
-/// "the second one".
-fn excepted(except: &[Word], labels: &[&str], lexicon: &Lexicon) -> Vec<usize> {
-    let content: Vec<&Word> = (except.iter())
-        .filter(|word| is_content(&word.folded, lexicon))
-        .collect();
-    if !content.is_empty() {
-        let has = |label: &str, word: &Word| {
-            let mut own = words(label).into_iter();
-            own.any(|own| own.folded == word.folded || is_misspelt(&word.folded, &own.folded))
-        };
-        let shared =
-            |label: &&str| -> Vec<bool> { content.iter().map(|word| has(label, word)).collect() };
-        let shared: Vec<Vec<bool>> = labels.iter().map(shared).collect();
-        // "The oat milk" is not "Milk" if there is "Oat milk".
-        let has_less = |at: usize| {
-            let more = |other: &Vec<bool>| {
-                *other != shared[at]
-                    && shared[at]
-                        .iter()
-                        .zip(other)
-                        .all(|(own, other)| own <= other)
-            };
-            shared.iter().any(more)
-        };
-        // A word of none of them means something else.
-        let are_known = (0..content.len()).all(|word| shared.iter().any(|label| label[word]));
-        let meant = (0..labels.len()).filter(|at| shared[*at].contains(&true) && !has_less(*at));
-        return if are_known {
-            meant.collect()
-        } else {
-            Vec::new()
-        };
-    }
-    let place = |word: &Word| {
-        let number = word.folded.parse().ok();
-        let place = number.or_else(|| lexicon.ordinals.number(&word.folded));
-        match lexicon.last.has(&word.folded) {
-            true => labels.len().checked_sub(1),
-            false => place?.checked_sub(1),
-        }
+/// Returns which of several labels an exception means, as messages mean entities: by their words or
+/// their places in the row. Empty if it means something else too.
+fn excepted(except: &str, labels: &[&str], lexicon: &'static Lexicon) -> Vec<usize> {
+    let reference = |(at, label): (usize, &&str)| Reference {
+        kind: String::new(),
+        id: (at + 1).to_string(),
+        label: (*label).to_owned(),
+        done: false,
     };
-    let mut places: Vec<usize> = except.iter().filter_map(place).collect();
-    places.retain(|at| *at < labels.len());
-    places
+    let references: Vec<Reference> = labels.iter().enumerate().map(reference).collect();
+    let references: Vec<&Reference> = references.iter().collect();
+    let dialogue = Dialogue {
+        message: except.to_owned(),
+        ..Dialogue::default()
+    };
+    let targets = Reader::new(&dialogue, &references, lexicon).targets();
+    let is_known =
+        !targets.names_others && targets.doubtful.is_empty() && targets.unknown.is_none();
+    match is_known {
+        true => targets.named,
+        false => Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -248,7 +233,7 @@ mod tests {
             ("that", Language::English, &[]),
             ("the ninth", Language::English, &[]),
         ] {
-            let found = excepted(&words(except), &labels, lexicon(language));
+            let found = excepted(except, &labels, lexicon(language));
             assert_eq!(found, meant, "{except}");
         }
     }
